@@ -1,0 +1,185 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Every tunable of the package: default, meaning, unit and bounds, written once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+import math
+from typing import Any, TypeVar
+
+_TUNABLE = 'tunable'
+C = TypeVar('C', bound='Tunables')
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """What is known of one tunable besides its default."""
+
+    name: str
+    kind: type  # bool, int, float or str
+    default: Any
+    meaning: str
+    unit: str = ''
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    odd: bool = False
+    fixed: bool = False  # read at start only
+
+    @property
+    def bounds(self) -> str:
+        """Say which values are accepted, for people."""
+        if self.kind is bool:
+            return 'true or false'
+        if self.choices:
+            return 'one of ' + ', '.join(self.choices)
+        if self.kind is str:
+            return 'text'
+        kind = {int: 'odd integer' if self.odd else 'integer', float: 'number'}[self.kind]
+        return f'{kind} from {self.low:g} to {self.high:g}'
+
+    def check(self, value: Any) -> Any:
+        """Return the value in its own type, or raise ValueError in one sentence."""
+        if self.kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if type(value) is not self.kind:
+            self._refuse(f'{value!r} ({type(value).__name__})')
+        if self.choices and value not in self.choices:
+            self._refuse(repr(value))
+        if self.kind in (int, float):
+            if not math.isfinite(value) or not self.low <= value <= self.high:
+                self._refuse(repr(value))
+            if self.odd and value % 2 == 0:
+                self._refuse(repr(value))
+        return value
+
+    def parse(self, text: str) -> Any:
+        """Read a value from the command line."""
+        try:
+            if self.kind is bool:
+                return {'true': True, 'false': False}[text.lower()]
+            return self.check(self.kind(text))
+        except (KeyError, ValueError):
+            self._refuse(repr(text))
+
+    def _refuse(self, got: str) -> None:
+        raise ValueError(f'{self.name}: expected {self.bounds}, got {got}')
+
+
+def tunable(default: Any, meaning: str, **known: Any) -> Any:
+    """Declare one tunable of a frozen dataclass."""
+    return field(default=default, metadata={_TUNABLE: dict(known, meaning=meaning)})
+
+
+@dataclass(frozen=True)
+class Tunables:
+    """A frozen set of tunables, checked on construction."""
+
+    def __post_init__(self) -> None:
+        """Check every value against its bounds."""
+        for one in self.tunables().values():
+            object.__setattr__(self, one.name, one.check(getattr(self, one.name)))
+
+    @classmethod
+    def tunables(cls) -> dict[str, Tunable]:
+        """Return what is known of every tunable, by name."""
+        return {
+            f.name: Tunable(f.name, type(f.default), f.default, **f.metadata[_TUNABLE])
+            for f in fields(cls)
+        }
+
+    @classmethod
+    def named(cls, name: str) -> Tunable:
+        """Return one tunable, or raise ValueError for an unknown name."""
+        known = cls.tunables()
+        if name not in known:
+            raise ValueError(f'{name}: unknown name, expected one of {", ".join(known)}')
+        return known[name]
+
+    def with_values(self: C, **values: Any) -> C:
+        """Return a copy with some values changed; unknown names are refused."""
+        for name in values:
+            self.named(name)
+        return replace(self, **values)
+
+    def with_settings(self: C, settings: list[str]) -> C:
+        """Return a copy changed by `name=value` texts, as the command line has them."""
+        values = {}
+        for setting in settings:
+            name, equals, text = setting.partition('=')
+            if not equals:
+                raise ValueError(f'setting: expected name=value, got {setting!r}')
+            values[name] = self.named(name).parse(text)
+        return self.with_values(**values)
+
+
+@dataclass(frozen=True)
+class RefinerConfig(Tunables):
+    """What the refinement does, with or without ROS."""
+
+    # graph
+    graph_window: int = tunable(
+        5, 'Side B of the search window of a pixel', unit='px', low=3, high=15, odd=True)
+    graph_patch: int = tunable(
+        3, 'Side Q of the compared patches', unit='px', low=1, high=15, odd=True)
+    graph_neighbours: int = tunable(
+        0, 'Edges K kept per pixel, the heaviest first; 0 keeps all', low=0, high=224)
+    graph_sigma_intensity: float = tunable(
+        0.07, 'Patch difference that counts as similar, image in [0, 1]', low=1e-4, high=10.0)
+    graph_sigma_space: float = tunable(
+        3.0, 'Distance over which an edge fades', unit='px', low=0.1, high=100.0)
+    graph_color: bool = tunable(False, 'Compare patches in colour instead of grey')
+    graph_normalise: bool = tunable(True, 'Scale the weights of each pixel to sum 1')
+
+    # energy
+    regulariser: str = tunable(
+        'planar', 'Norms of the regulariser: the paper\'s, NLTGV, or l2 over a neighbourhood',
+        choices=('planar', 'nltgv', 'neighbourhood'))
+    reg_lambda: float = tunable(
+        7.5, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
+    reg_alpha: float = tunable(
+        5.5, 'Weight alpha of slope differences inside the regulariser', low=0.0, high=1e4)
+
+    # solver
+    solver: str = tunable('adam', 'Minimiser of the energy', choices=('adam', 'irls'))
+    mode: str = tunable(
+        'realtime', 'A fixed number of steps, or on until the energy settles',
+        choices=('realtime', 'converged'))
+    iterations: int = tunable(10, 'Solver steps per frame in realtime mode', low=0, high=100000)
+    time_budget_ms: float = tunable(
+        0.0, 'The solver stops after this time since the frame came in; 0 is no limit',
+        unit='ms', low=0.0, high=1e6)
+    backend: str = tunable(
+        'auto', 'Implementation: fused kernels on a CPU, plain torch, or compiled torch',
+        choices=('auto', 'fused', 'torch', 'compiled'))
+
+
+PAPER = {
+    'graph_window': 9, 'graph_patch': 3, 'graph_neighbours': 20,
+    'graph_sigma_intensity': 0.07, 'graph_sigma_space': 3.0,
+    'reg_lambda': 25.0, 'reg_alpha': 3.5,
+}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    'realtime': {},
+    'paper': PAPER,
+}
+
+
+def preset(name: str, **values: Any) -> RefinerConfig:
+    """Return the named preset, with some values changed."""
+    if name not in PRESETS:
+        raise ValueError(f'preset: expected one of {", ".join(PRESETS)}, got {name!r}')
+    return RefinerConfig().with_values(**{**PRESETS[name], **values})
