@@ -129,6 +129,12 @@ class Tunables:
 class RefinerConfig(Tunables):
     """What the refinement does, with or without ROS."""
 
+    # measurement
+    min_depth: float = tunable(
+        0.001, 'Depth below this is taken as invalid', unit='m', low=1e-6, high=1e6)
+    max_depth: float = tunable(
+        1e5, 'Depth beyond this is taken as invalid', unit='m', low=1e-6, high=1e6)
+
     # graph
     graph_window: int = tunable(
         5, 'Side B of the search window of a pixel', unit='px', low=3, high=15, odd=True)

@@ -1,0 +1,95 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From a frame to what the solver works on: inverse depth, its weight and its noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.frame import Frame, Intrinsics
+
+NOISE_SAMPLES = 20000
+# noise below this share of the inverse depth is not told apart from none
+LEAST_NOISE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The measurement of one frame in the units of the solver."""
+
+    guide: np.ndarray  # H W or 3 H W float32 in [0, 1]
+    d: np.ndarray  # H W float32 inverse depth, 0 where invalid
+    m: np.ndarray  # H W float32 weight in [0, 1], 0 where invalid
+    unit: float  # inverse depth that counts as one step of the sensor
+    intrinsics: Intrinsics
+
+
+def measure(frame: Frame, config: RefinerConfig) -> Measured:
+    """Turn a frame into inverse depth with weights; nothing is smoothed or filled here."""
+    depth = frame.depth.astype(np.float32, copy=False)
+    # comparisons with NaN are false: NaN, inf, 0 and negative depth all end here
+    valid = (depth >= config.min_depth) & (depth <= config.max_depth)
+    d = np.zeros(depth.shape, np.float32)
+    np.divide(np.float32(1), depth, out=d, where=valid)
+    m = valid.astype(np.float32)
+    if frame.confidence is not None:
+        m *= frame.confidence
+    unit = sensor_unit(d, frame.intrinsics)
+    return Measured(guide_image(frame.image, config.graph_color), d, m, unit, frame.intrinsics)
+
+
+def sensor_unit(d: np.ndarray, intrinsics: Intrinsics) -> float:
+    """Return one pixel of disparity where the baseline is known, else the noise itself."""
+    if intrinsics.baseline > 0:
+        return 1.0 / (intrinsics.fx * intrinsics.baseline)
+    return noise(d)
+
+
+def noise(d: np.ndarray) -> float:
+    """
+    Return the standard deviation of the noise of inverse depth, robustly.
+
+    The second difference along rows is free of planes and, with independent noise,
+    has sqrt(1 + 4 + 1) times its standard deviation.
+    """
+    valid = d > 0
+    triple = valid[:, :-2] & valid[:, 1:-1] & valid[:, 2:]
+    second = np.abs(d[:, :-2] - 2 * d[:, 1:-1] + d[:, 2:])[triple]
+    known = d[valid]
+    least = LEAST_NOISE * float(np.median(_thinned(known))) if known.size else 1.0
+    if not second.size:
+        return least
+    return max(1.4826 * float(np.median(_thinned(second))) / 6 ** 0.5, least)
+
+
+def guide_image(image: np.ndarray, color: bool) -> np.ndarray:
+    """Return the image as float32 in [0, 1], grey or 3 H W."""
+    top = np.iinfo(image.dtype).max if image.dtype.kind == 'u' else 1.0
+    if image.ndim == 3 and not color:
+        image = cv2.cvtColor(image if image.dtype != np.float64 else image.astype(np.float32),
+                             cv2.COLOR_RGB2GRAY)
+    guide = np.multiply(image, np.float32(1 / top), dtype=np.float32)
+    if image.dtype.kind == 'f':
+        guide = np.clip(np.nan_to_num(guide), 0, 1)
+    if color and guide.ndim == 2:
+        guide = np.stack([guide] * 3, axis=-1)
+    return np.ascontiguousarray(np.moveaxis(guide, -1, 0)) if color else guide
+
+
+def _thinned(values: np.ndarray) -> np.ndarray:
+    return values[::max(1, values.size // NOISE_SAMPLES)]
