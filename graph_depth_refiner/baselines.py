@@ -23,7 +23,6 @@ import numpy as np
 
 from graph_depth_refiner import filters
 from graph_depth_refiner.config import preset, RefinerConfig
-from graph_depth_refiner.depth_normals import straight_normals
 from graph_depth_refiner.frame import Frame
 from graph_depth_refiner.librealsense import LibrealsenseFilter
 from graph_depth_refiner.refiner import DepthRefiner
@@ -32,11 +31,20 @@ OURS = 'ours'
 
 
 @dataclass(frozen=True, eq=False)
+class Pair:
+    """The disparities of both images of a stereo pair, px."""
+
+    left: np.ndarray  # H W, NaN where unknown
+    right: np.ndarray  # H W, positive too
+    offset: float  # px to add before they are proportional to inverse depth
+
+
+@dataclass(frozen=True, eq=False)
 class Task:
     """What a method may use."""
 
     frame: Frame
-    right: np.ndarray | None = None  # H W disparity of the right image, where there is a pair
+    pair: Pair | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +52,7 @@ class Estimate:
     """What a method returns; NaN where it knows nothing."""
 
     depth: np.ndarray  # H W float32 metres
-    normals: np.ndarray  # H W 3 float32
+    normals: np.ndarray | None = None  # H W 3 float32, where the method has its own
 
 
 Method = Callable[[Task], Estimate]
@@ -99,13 +107,9 @@ def _has_bilateral_solver() -> bool:
     return True
 
 
-def _estimate(depth: np.ndarray, frame: Frame) -> Estimate:
-    return Estimate(depth, straight_normals(depth, frame.intrinsics))
-
-
 def _raw(task: Task) -> Estimate:
     depth = task.frame.depth.astype(np.float32)
-    return _estimate(np.where(depth > 0, depth, np.float32(np.nan)), task.frame)
+    return Estimate(np.where(depth > 0, depth, np.float32(np.nan)))
 
 
 def _nearest(frame: Frame) -> tuple[np.ndarray, float]:
@@ -120,20 +124,24 @@ def _background(frame: Frame) -> tuple[np.ndarray, float]:
 
 def _filtered(run: Filter) -> Method:
     def method(task: Task) -> Estimate:
-        return _estimate(filters.depth_of(*run(task.frame)), task.frame)
+        return Estimate(filters.depth_of(*run(task.frame)))
 
     return method
 
 
 def _wls(task: Task) -> Estimate:
-    values, unit = filters.weighted_least_squares(task.frame, task.right)
-    return _estimate(filters.depth_of(values, unit), task.frame)
+    if task.pair is None:
+        return _filtered(filters.weighted_least_squares)(task)
+    pair, camera = task.pair, task.frame.intrinsics
+    disparity = filters.weighted_least_squares_pair(task.frame, pair.left, pair.right)
+    unit = 1 / (camera.fx * camera.baseline)
+    return Estimate(filters.depth_of(disparity + pair.offset, unit))
 
 
 def _librealsense(task: Task) -> Estimate:
     device = LibrealsenseFilter(task.frame.depth.shape, task.frame.intrinsics)
     try:
-        return _estimate(device.filter(task.frame.depth), task.frame)
+        return Estimate(device.filter(task.frame.depth))
     finally:
         device.close()
 

@@ -21,7 +21,9 @@ import re
 import cv2
 import numpy as np
 
-MAP_SUFFIXES = ('.png', '.pfm', '.npy', '.tif', '.tiff')
+from graph_depth_refiner.exr import read_exr
+
+MAP_SUFFIXES = ('.png', '.pfm', '.npy', '.exr', '.tif', '.tiff')
 
 
 def read_image(path: Path | str) -> np.ndarray:
@@ -36,7 +38,8 @@ def read_image(path: Path | str) -> np.ndarray:
 def read_map(path: Path | str, scale: float = 1.0) -> np.ndarray:
     """Read a map of one channel as float32, integers divided by `scale`; NaN where unknown."""
     path = Path(path)
-    values = {'.npy': _loaded, '.pfm': _pfm}.get(path.suffix, _decoded)(path)
+    values = {'.npy': _loaded, '.pfm': _pfm, '.exr': read_exr}.get(
+        path.suffix.lower(), _decoded)(path)
     if values.ndim != 2:
         raise ValueError(f'{path}: expected a map of one channel, got shape {values.shape}')
     if values.dtype.kind in 'ui':

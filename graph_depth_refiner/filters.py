@@ -20,9 +20,10 @@ import numpy as np
 
 from graph_depth_refiner.frame import Frame
 from graph_depth_refiner.measure import sensor_unit
+from graph_depth_refiner.pictures import image_colors
 
 CONFIDENT = 0.5  # least confidence that counts as measured
-SPECKLE_AREA = 30  # px
+SPECKLE_AREA = 100  # px
 SPECKLE_STEP = 1  # units
 FRACTION = 16  # OpenCV keeps disparities in sixteenths
 LOWEST = 1e-3  # units; keeps a filtered value on this side of infinity
@@ -78,30 +79,27 @@ def median(frame: Frame) -> tuple[np.ndarray, float]:
 
 
 def weighted_median(frame: Frame) -> tuple[np.ndarray, float]:
-    """Take the median weighted by colour, twice: OpenCV's, of the filled map."""
+    """Take the median weighted by colour of the filled map."""
     filled, unit = _filled(frame)
-    guide = guide_of(frame)
-    for _ in range(2):
-        filled = cv2.ximgproc.weightedMedianFilter(guide, filled, 7, 12.0)
-    return filled, unit
+    return cv2.ximgproc.weightedMedianFilter(image_colors(frame.image), filled, 7, 10.0), unit
 
 
 def bilateral(frame: Frame) -> tuple[np.ndarray, float]:
     """Smooth the filled map except across its own jumps."""
     filled, unit = _filled(frame)
-    return cv2.bilateralFilter(filled, 9, 2.0, 4.0), unit
+    return cv2.bilateralFilter(filled, 9, 1.0, 4.0), unit
 
 
 def guided(frame: Frame) -> tuple[np.ndarray, float]:
     """Smooth the filled map with the guided filter."""
     filled, unit = _filled(frame)
-    return cv2.ximgproc.guidedFilter(guide_of(frame), filled, 4, 0.02 * 255 ** 2 / 10), unit
+    return cv2.ximgproc.guidedFilter(image_colors(frame.image), filled, 2, 1.0), unit
 
 
 def fast_global_smoother(frame: Frame) -> tuple[np.ndarray, float]:
     """Smooth the filled map with the fast global smoother."""
     filled, unit = _filled(frame)
-    return cv2.ximgproc.fastGlobalSmootherFilter(guide_of(frame), filled, 20.0, 4.0), unit
+    return cv2.ximgproc.fastGlobalSmootherFilter(image_colors(frame.image), filled, 5.0, 2.0), unit
 
 
 def bilateral_solver(frame: Frame) -> tuple[np.ndarray, float]:
@@ -110,33 +108,35 @@ def bilateral_solver(frame: Frame) -> tuple[np.ndarray, float]:
     weight = np.isfinite(values).astype(np.float32)
     filled = fill_background(values)
     top = max(float(filled.max()), LOWEST)
-    solved = cv2.ximgproc.fastBilateralSolverFilter(guide_of(frame), filled / top, weight)
+    solved = cv2.ximgproc.fastBilateralSolverFilter(
+        image_colors(frame.image), filled / top, weight)
     return solved * np.float32(top), unit
 
 
-def weighted_least_squares(
-        frame: Frame, right: np.ndarray | None) -> tuple[np.ndarray, float]:
-    """Run OpenCV's disparity filter, with its own left-right confidence where a pair is known."""
-    values, unit = values_of(frame)
-    smoother = cv2.ximgproc.createDisparityWLSFilterGeneric(right is not None)
-    smoother.setLambda(8000.0)
-    smoother.setSigmaColor(1.5)
-    if right is None:
-        return smoother.filter(_filled(frame)[0], guide_of(frame)), unit
+def weighted_least_squares(frame: Frame) -> tuple[np.ndarray, float]:
+    """Run OpenCV's disparity filter on the filled map."""
+    filled, unit = _filled(frame)
+    return _smoother(False).filter(filled, image_colors(frame.image)), unit
+
+
+def weighted_least_squares_pair(
+        frame: Frame, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Run OpenCV's disparity filter on a pair, px, with its own left-right confidence."""
+    smoother = _smoother(True)
     smoother.setLRCthresh(FRACTION)
     smoother.setDepthDiscontinuityRadius(3)
-    smoothed = smoother.filter(_fixed(values), guide_of(frame), None, -_fixed(right))
-    return smoothed.astype(np.float32) / FRACTION, unit
+    smoothed = smoother.filter(
+        _fixed(left), image_colors(frame.image), None, -_fixed(right)) / FRACTION
+    # far from any confident pixel it divides by zero
+    found = (smoothed > 0) & (smoothed <= np.nanmax(left))
+    return fill_nearest(np.where(found, smoothed, np.nan).astype(np.float32))  # H W
 
 
-def guide_of(frame: Frame) -> np.ndarray:
-    """Return the image as OpenCV's filters like it: 8 bit, three channels."""
-    image = frame.image
-    if image.dtype == np.uint16:
-        image = (image >> 8).astype(np.uint8)
-    elif image.dtype != np.uint8:
-        image = (np.clip(np.nan_to_num(image), 0, 1) * 255).astype(np.uint8)
-    return image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
+def _smoother(confident: bool) -> cv2.ximgproc.DisparityWLSFilter:
+    smoother = cv2.ximgproc.createDisparityWLSFilterGeneric(confident)
+    smoother.setLambda(2000.0)
+    smoother.setSigmaColor(1.5)
+    return smoother
 
 
 def _filled(frame: Frame) -> tuple[np.ndarray, float]:
