@@ -59,19 +59,6 @@ def depth_colors(depth: np.ndarray, span: tuple[float, float] | None = None) -> 
     return colors  # H W 3
 
 
-def normal_colors(normals: np.ndarray) -> np.ndarray:
-    """
-    Colour normals the usual way: x right to red, y up to green, z towards the camera to blue.
-
-    The optical frame has y down and z forward, hence the signs.
-    """
-    known = np.isfinite(normals).all(axis=-1)
-    turned = np.nan_to_num(normals) * np.array([1, -1, -1], normals.dtype)
-    colors = np.rint(np.clip((turned + 1) / 2, 0, 1) * 255).astype(np.uint8)
-    colors[~known] = UNKNOWN
-    return colors  # H W 3
-
-
 def error_mask(bad: np.ndarray, judged: np.ndarray) -> np.ndarray:
     """Show which judged pixels are bad."""
     colors = np.empty((*bad.shape, 3), np.uint8)
