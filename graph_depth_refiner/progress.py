@@ -50,7 +50,7 @@ class Progress:
     def text(self) -> str:
         """Return the bar as text."""
         share = self._done / self._total if self._total else 1.0
-        bar = '#' * round(WIDTH * share)
+        bar = '#' * int(WIDTH * share)
         return (
             f'{self._what} [{bar:-<{WIDTH}}] {self._done}/{self._total} {share:4.0%} '
             f'{self._time_left()}')
