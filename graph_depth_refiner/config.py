@@ -172,6 +172,79 @@ class RefinerConfig(Tunables):
         choices=('auto', 'fused', 'torch', 'compiled'))
 
 
+
+@dataclass(frozen=True)
+class NodeConfig(Tunables):
+    """What the ROS 2 node does around the refinement."""
+
+    # topics
+    image_topic: str = tunable('image', 'Name of the guiding image', fixed=True)
+    depth_topic: str = tunable('depth', 'Name of the depth image', fixed=True)
+    disparity_topic: str = tunable('disparity', 'Name of the disparity image', fixed=True)
+    confidence_topic: str = tunable('confidence', 'Name of the confidence image', fixed=True)
+    camera_info_topic: str = tunable(
+        'camera_info', 'Name of the calibration of the depth image', fixed=True)
+    camera_pose_topic: str = tunable(
+        '', 'Name of the pose (PoseStamped) of the optical frame in a fixed frame, '
+        'known from odometry; empty: the motion is estimated from the frames', fixed=True)
+    input_kind: str = tunable(
+        'depth', 'What comes in: a depth or a disparity image',
+        choices=('depth', 'disparity'), fixed=True)
+    image_transport: str = tunable(
+        'raw', 'Transport of the image', choices=('raw', 'compressed'), fixed=True)
+    depth_transport: str = tunable(
+        'raw', 'Transport of the depth image', choices=('raw', 'compressedDepth'), fixed=True)
+    use_confidence: str = tunable(
+        'auto', 'Wait for a confidence image with every depth image; auto: while somebody '
+        'publishes one', choices=('auto', 'always', 'never'), fixed=True)
+    sync_camera_info: bool = tunable(
+        True, 'Wait for the camera_info of every depth image; else the newest one serves',
+        fixed=True)
+    device: str = tunable(
+        'auto', 'Where to compute: auto, cpu, or a torch device such as cuda:0', fixed=True)
+
+    # synchronisation
+    queue_size: int = tunable(
+        5, 'Messages of a topic that wait for those of the others', low=1, high=1000, fixed=True)
+    exact_sync: bool = tunable(False, 'Match equal stamps only', fixed=True)
+    slop: float = tunable(
+        0.02, 'Stamps that differ by less are matched', unit='s', low=1e-6, high=10.0,
+        fixed=True)
+    jump_back: float = tunable(
+        0.2, 'Stamps that go back by more start the stream anew', unit='s', low=0.0, high=1e6)
+    max_age: float = tunable(
+        0.0, 'Frames older than this when their turn comes are dropped; 0 is no limit',
+        unit='s', low=0.0, high=1e6)
+    max_pixels: int = tunable(
+        16777216, 'Images of more pixels are refused', unit='px', low=1, high=268435456)
+
+    # confidence
+    confidence_preset: str = tunable(
+        'unit', 'Meaning of the confidence image; none: derived from the depth instead',
+        choices=('zed', 'l515', 'tof_amplitude', 'unit', 'percent', 'none'))
+    confidence_scale: float = tunable(
+        0.0, 'Value of the confidence image that means 1; 0 is the preset\'s',
+        low=0.0, high=1e9)
+    confidence_polarity: str = tunable(
+        'preset', 'Whether higher or lower values are better',
+        choices=('preset', 'higher', 'lower'))
+    confidence_threshold: float = tunable(
+        -1.0, 'Confidence below this counts as none; negative is the preset\'s',
+        low=-1.0, high=1.0)
+
+    # camera
+    distortion: str = tunable(
+        'refuse', 'Input whose camera_info has distortion: refuse it, undistort it, or take '
+        'it as rectified already', choices=('refuse', 'undistort', 'rectified'))
+    baseline: float = tunable(
+        0.0, 'Distance of the two cameras where depth comes from stereo; 0 is unknown',
+        unit='m', low=0.0, high=100.0)
+
+    # load
+    shed_load: bool = tunable(
+        True, 'Under overload take fewer steps, then solve at a lower resolution')
+
+
 PAPER = {
     'graph_window': 9, 'graph_patch': 3, 'graph_neighbours': 20,
     'graph_sigma_intensity': 0.07, 'graph_sigma_space': 3.0,

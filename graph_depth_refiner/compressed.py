@@ -1,0 +1,195 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Payloads of compressed images: PNG and JPEG colour, PNG and RVL depth."""
+
+from __future__ import annotations
+
+import struct
+
+import cv2
+import numpy as np
+
+PNG = b'\x89PNG\r\n\x1a\n'
+JPEG = b'\xff\xd8'
+# int32 kind, float32 parameters a and b of the inverse-depth quantisation
+DEPTH_HEADER = struct.Struct('<iff')
+RVL_SIZE = struct.Struct('<II')
+# an RVL value is a 16-bit difference or a run length, three bits a nibble
+LONGEST_VALUE = 10
+
+
+def check_size(name: str, height: int, width: int, max_pixels: int) -> None:
+    """Refuse images without pixels or with too many, before anything is allocated."""
+    if height < 1 or width < 1:
+        raise ValueError(f'{name}: expected at least 1x1 pixels, got {width}x{height}')
+    if height * width > max_pixels:
+        raise ValueError(
+            f'{name}: expected at most {max_pixels} pixels (max_pixels), got {width}x{height}')
+
+
+def picture(name: str, data: bytes, max_pixels: int) -> np.ndarray:
+    """Decode a PNG or JPEG as it is stored: H W or H W C, uint8 or uint16, colour as BGR."""
+    check_size(name, *_picture_size(name, data), max_pixels)
+    flags = cv2.IMREAD_UNCHANGED
+    try:
+        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+    except cv2.error:
+        decoded = None
+    if decoded is None:
+        raise ValueError(f'{name}: expected a readable picture, got {len(data)} damaged bytes')
+    return decoded
+
+
+def depth(form: str, data: bytes, max_pixels: int) -> tuple[np.ndarray, str]:
+    """Decode a `compressedDepth` payload; return uint16 or float32 H W and its encoding."""
+    encoding, codec = _depth_format(form)
+    if len(data) <= DEPTH_HEADER.size:
+        raise ValueError(
+            f'depth: expected more than {DEPTH_HEADER.size} bytes of compressedDepth, '
+            f'got {len(data)}')
+    _, a, b = DEPTH_HEADER.unpack_from(data)
+    payload = data[DEPTH_HEADER.size:]
+    if codec == 'rvl':
+        stored = _rvl_image(payload, max_pixels)
+    else:
+        stored = picture('depth', payload, max_pixels)
+    if stored.dtype != np.uint16 or stored.ndim != 2:
+        raise ValueError(
+            f'depth: expected 16-bit single-channel {codec}, got {stored.dtype} {stored.shape}')
+    if encoding != '32FC1':
+        return stored, encoding
+    return _from_inverse(stored, a, b), encoding
+
+
+def rvl(data: bytes, count: int) -> np.ndarray:
+    """Decode `count` uint16 values of Wilson's RVL code, as compressedDepth has them."""
+    values = _rvl_values(data)
+    runs = _rvl_runs(values, count)  # R 3: first value, first pixel, length
+    lengths = runs[:, 2]
+    # position of every measured pixel within its run, all runs in a row
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    coded = values[np.repeat(runs[:, 0], lengths) + within]
+    differences = (coded >> 1) ^ -(coded & 1)  # zigzag: 0 -1 1 -2 2 ...
+    output = np.zeros(count, np.uint16)
+    output[np.repeat(runs[:, 1], lengths) + within] = np.cumsum(differences).astype(np.uint16)
+    return output
+
+
+def _rvl_runs(values: np.ndarray, count: int) -> np.ndarray:
+    """Find the runs of measured pixels: each is told by zeros before it and its length."""
+    numbers = values.tolist()  # plain integers: the walk is three times as fast
+    runs = []
+    index = pixel = 0
+    while pixel < count:
+        if index + 2 > len(numbers):
+            raise ValueError(f'depth: expected {count} RVL pixels, got {pixel}')
+        zeros, measured = numbers[index], numbers[index + 1]
+        index += 2
+        pixel += zeros
+        if pixel + measured > count or index + measured > len(numbers):
+            raise ValueError(f'depth: expected RVL runs within {count} pixels, got an overrun')
+        runs.append((index, pixel, measured))
+        index += measured
+        pixel += measured
+    return np.array(runs, np.int64).reshape(-1, 3)
+
+
+def _rvl_values(data: bytes) -> np.ndarray:
+    """Return the numbers of an RVL stream: nibbles, high first, bit 3 says more to come."""
+    words = np.frombuffer(data, '<u4', len(data) // 4)
+    octets = words.astype('>u4').view(np.uint8)
+    nibbles = np.empty(octets.size * 2, np.uint8)
+    nibbles[::2] = octets >> 4
+    nibbles[1::2] = octets & 15
+    ends = np.flatnonzero(nibbles < 8)
+    if not ends.size:
+        return np.zeros(0, np.int32)
+    starts = np.empty_like(ends)
+    starts[0] = 0
+    starts[1:] = ends[:-1] + 1
+    longest = int((ends - starts).max()) + 1
+    if longest > LONGEST_VALUE:
+        raise ValueError(
+            f'depth: expected RVL values of at most {LONGEST_VALUE} nibbles, got {longest}')
+    values = (nibbles[starts] & 7).astype(np.int32)
+    for place in range(1, longest):
+        longer = np.flatnonzero(ends - starts >= place)
+        values[longer] |= (nibbles[starts[longer] + place] & 7).astype(np.int32) << 3 * place
+    return values
+
+
+def _rvl_image(payload: bytes, max_pixels: int) -> np.ndarray:
+    if len(payload) < RVL_SIZE.size:
+        raise ValueError(f'depth: expected an RVL size of 8 bytes, got {len(payload)}')
+    width, height = RVL_SIZE.unpack_from(payload)
+    check_size('depth', height, width, max_pixels)
+    return _fast_rvl(payload[RVL_SIZE.size:], height * width).reshape(height, width)
+
+
+def _fast_rvl(data: bytes, count: int) -> np.ndarray:
+    """Decode by the compiled walk; the plain one serves without numba and for the errors."""
+    try:
+        from graph_depth_refiner.fused import rvl as compiled
+    except ImportError:
+        return rvl(data, count)
+    output = np.zeros(count, np.uint16)
+    whole_words = np.frombuffer(data, np.uint8, len(data) // 4 * 4)
+    return output if compiled.decode(whole_words, output) else rvl(data, count)
+
+
+def _from_inverse(stored: np.ndarray, a: float, b: float) -> np.ndarray:
+    """Undo the quantisation a / depth + b; 0 stands for no depth."""
+    if not (np.isfinite(a) and np.isfinite(b)):
+        raise ValueError(f'depth: expected finite quantisation parameters, got {a} and {b}')
+    inverse = stored.astype(np.float32) - np.float32(b)
+    metres = np.full(stored.shape, np.nan, np.float32)
+    with np.errstate(over='ignore'):
+        np.divide(np.float32(a), inverse, out=metres, where=(stored > 0) & (inverse != 0))
+    return metres
+
+
+def _depth_format(form: str) -> tuple[str, str]:
+    """Split a format such as `16UC1; compressedDepth png` into encoding and codec."""
+    encoding, _, rest = (part.strip() for part in form.partition(';'))
+    codec = rest.removeprefix('compressedDepth').strip() or 'png'
+    known = encoding in ('16UC1', 'mono16', '32FC1') and codec in ('png', 'rvl')
+    if not known or (rest and not rest.startswith('compressedDepth')):
+        raise ValueError(
+            'depth: expected format "16UC1|mono16|32FC1; compressedDepth png|rvl" '
+            f'(JPEG destroys depth), got {form!r}')
+    return encoding, codec
+
+
+def _picture_size(name: str, data: bytes) -> tuple[int, int]:
+    """Read height and width from the header alone."""
+    if data[:8] == PNG and len(data) >= 24:
+        width, height = struct.unpack_from('>II', data, 16)
+        return height, width
+    if data[:2] == JPEG:
+        return _jpeg_size(name, data)
+    raise ValueError(f'{name}: expected PNG or JPEG, got bytes {bytes(data[:4])!r}')
+
+
+def _jpeg_size(name: str, data: bytes) -> tuple[int, int]:
+    """Walk the markers up to the start of frame, which holds the size."""
+    at = 2
+    while at + 9 <= len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker == 0xFF:  # padding
+            at += 1
+            continue
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return struct.unpack_from('>HH', data, at + 5)
+        at += 2 + struct.unpack_from('>H', data, at + 2)[0]
+    raise ValueError(f'{name}: expected a JPEG with a size, got a damaged one')

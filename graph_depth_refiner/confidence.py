@@ -1,0 +1,98 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the confidence images of different cameras mean, and confidence from depth alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from graph_depth_refiner.config import NodeConfig
+from graph_depth_refiner.measure import noise
+
+# a pixel further than this many times the noise from its neighbours is not one of them
+CONSISTENT = 4.0
+# and further than this share of its inverse depth it lies at, or in, a depth jump
+JUMP = 0.03
+NEAR_JUMP = 0.3  # confidence at a jump, where flying pixels are
+INCONSISTENT = 0.1
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """How the values of a confidence image turn into [0, 1]."""
+
+    scale: float  # the value that means 1, or 0 where lower is better
+    lower_is_better: bool = False
+    threshold: float = 0.0  # confidence below this counts as none
+
+
+PRESETS = {
+    'zed': Meaning(100.0, lower_is_better=True),  # 32FC1, 1 to 100
+    'l515': Meaning(15.0, threshold=0.1),  # four bits in mono8
+    'tof_amplitude': Meaning(500.0, threshold=0.02),  # counts of the returned light
+    'unit': Meaning(1.0),
+    'percent': Meaning(100.0),
+}
+
+
+def meaning(config: NodeConfig) -> Meaning | None:
+    """Return the preset with the changes of the configuration; None for preset `none`."""
+    if config.confidence_preset == 'none':
+        return None
+    known = PRESETS[config.confidence_preset]
+    polarity = config.confidence_polarity
+    return Meaning(
+        config.confidence_scale or known.scale,
+        known.lower_is_better if polarity == 'preset' else polarity == 'lower',
+        known.threshold if config.confidence_threshold < 0 else config.confidence_threshold)
+
+
+def normalised(values: np.ndarray, means: Meaning) -> np.ndarray:
+    """Turn the values of a confidence image (H W float32) into [0, 1]; NaN is none."""
+    worst = np.float32(means.scale if means.lower_is_better else 0)
+    confidence = np.nan_to_num(values, nan=worst)  # a copy
+    np.clip(confidence, 0, means.scale, out=confidence)
+    confidence /= np.float32(means.scale)
+    if means.lower_is_better:
+        np.subtract(1, confidence, out=confidence)
+    confidence[confidence < means.threshold] = 0
+    return confidence
+
+
+def derived(depth: np.ndarray) -> np.ndarray:
+    """
+    Derive confidence (H W float32) from the depth: valid, away from jumps, consistent.
+
+    A plane is linear in inverse depth, so that on it the median of 3x3 pixels is the
+    middle one and opposite neighbours average to it, however slanted it is.
+    """
+    with np.errstate(divide='ignore', invalid='ignore'):
+        valid = np.isfinite(depth) & (depth > 0)
+        d = np.where(valid, 1 / depth, 0).astype(np.float32)
+    valid &= np.isfinite(d)
+    d[~valid] = 0
+    sigma = np.float32(noise(d))
+    confidence = valid.astype(np.float32)
+    off_median = np.abs(d - cv2.medianBlur(d, 3))
+    confidence[valid & (off_median > CONSISTENT * sigma)] = INCONSISTENT
+    limit = JUMP * d + CONSISTENT * sigma
+    for size in ((3, 1), (1, 3)):
+        kernel = np.full(size, 1, np.float32)
+        kernel[size[0] // 2, size[1] // 2] = -2
+        bend = np.abs(cv2.filter2D(d, -1, kernel, borderType=cv2.BORDER_REPLICATE))
+        np.minimum(confidence, NEAR_JUMP, out=confidence, where=valid & (bend > limit))
+    return confidence
