@@ -1,0 +1,126 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The refinement of one frame after another: the only owner of state."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from graph_depth_refiner import backends, camera
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
+from graph_depth_refiner.measure import measure, Measured
+from graph_depth_refiner.minimise import minimise
+
+
+class StageClock:
+    """Milliseconds spent by stage of one frame."""
+
+    def __init__(self) -> None:
+        """Start the first stage."""
+        self.start = self._last = time.perf_counter()
+        self.milliseconds: dict[str, float] = {}
+
+    def done(self, stage: str) -> None:
+        """Book the time since the last call under a stage."""
+        now = time.perf_counter()
+        self.milliseconds[stage] = 1e3 * (now - self._last)
+        self._last = now
+
+
+class DepthRefiner:
+    """Refines depth and estimates normals, frame by frame."""
+
+    def __init__(self, config: RefinerConfig | None = None, device: str = 'auto') -> None:
+        """Choose the backend; nothing is computed yet."""
+        self.config = config or RefinerConfig()
+        self._wanted_device = device
+        self._backend = backends.select(device, self.config.backend)
+        self.state = None  # all that is carried from frame to frame, picklable
+
+    @property
+    def device(self) -> str:
+        """Name the device that computes."""
+        return self._backend.device
+
+    def configure(self, config: RefinerConfig) -> None:
+        """Use another configuration from the next frame on."""
+        if config.backend != self.config.backend:
+            self._backend = backends.select(self._wanted_device, config.backend)
+            self.reset()
+        self.config = config
+
+    def reset(self) -> None:
+        """Forget all earlier frames."""
+        self.state = None
+
+    def refine(self, frame: Frame) -> Refined:
+        """Return the refined depth and the normals of a frame."""
+        clock = StageClock()
+        measured = measure(frame, self.config)
+        clock.done('measure')
+        if not measured.m.any():
+            return empty(measured)
+        weights = self._backend.graph.build(self._backend.array(measured.guide), self.config)
+        clock.done('graph')
+        planes = np.zeros((3, *measured.d.shape), np.float32)  # d ux uy
+        planes[0] = np.where(measured.m > 0, measured.d, np.median(measured.d[measured.m > 0]))
+        clock.done('start')
+        solution = minimise(
+            self._backend, self._backend.array(planes), weights, self._backend.array(measured.d),
+            self._backend.array(measured.m), measured.unit, self.config,
+            deadline=deadline(clock, self.config))
+        clock.done('solve')
+        return finish(solution, self._backend.numpy(solution.x), measured, clock)
+
+
+def deadline(clock: StageClock, config: RefinerConfig) -> float | None:
+    """Return when the solver has to stop, or None for never."""
+    budget = config.time_budget_ms
+    return clock.start + 1e-3 * budget if budget > 0 else None
+
+
+def finish(solution, planes: np.ndarray, measured: Measured, clock: StageClock) -> Refined:
+    """Turn planes of inverse depth into depth, normals and what is known of them."""
+    d = planes[0]
+    known = d > 0
+    depth = np.full(d.shape, np.nan, np.float32)
+    np.divide(np.float32(1), d, out=depth, where=known)
+    normals = camera.normals(planes, measured.intrinsics).astype(np.float32)
+    normals[~known] = np.nan
+    was_measured = measured.d > 0
+    moved = np.abs(d - measured.d) > CORRECTED_UNITS * measured.unit
+    provenance = np.where(
+        was_measured, np.where(moved, Provenance.CORRECTED, Provenance.MEASURED),
+        Provenance.FILLED).astype(np.uint8)
+    provenance[~known] = Provenance.UNKNOWN
+    confidence = np.where(known, measured.m, 0).astype(np.float32)
+    clock.done('finish')
+    return Refined(depth, normals, confidence, provenance, solution.status, solution.iterations,
+                   solution.energy, clock.milliseconds)
+
+
+def empty(measured: Measured) -> Refined:
+    """Return what is known of a frame without any valid depth: nothing."""
+    shape = measured.d.shape
+    return Refined(
+        np.full(shape, np.nan, np.float32), np.full((*shape, 3), np.nan, np.float32),
+        np.zeros(shape, np.float32), np.full(shape, Provenance.UNKNOWN, np.uint8),
+        Status.EMPTY, 0, 0.0)
+
+
+# further than this from its measurement a pixel counts as corrected
+CORRECTED_UNITS = 3.0
