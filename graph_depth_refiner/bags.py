@@ -215,7 +215,7 @@ class BagWriter:
 
     def _begin(self) -> None:
         # not named after the folder: the same messages make the same bytes anywhere
-        path = self._scratch / f'refined_{len(self.parts)}'
+        path = self._scratch / f'part_{len(self.parts)}'
         self._writer = Writer(
             path, version=Writer.VERSION_LATEST, storage_plugin=STORAGES[self._storage])
         self._writer.open()
@@ -231,7 +231,7 @@ class BagWriter:
         """Remove what an interrupted run left behind after its last finished part."""
         shutil.rmtree(self._scratch, ignore_errors=True)
         kept = {name for part in self.parts for name in part['relative_file_paths']}
-        for path in self._folder.glob('refined_*'):
+        for path in self._folder.glob('part_*'):
             if path.name not in kept:
                 path.unlink()
         if not self.parts:

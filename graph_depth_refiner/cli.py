@@ -28,6 +28,9 @@ PROGRAM = 'graph_depth_refiner'
 # Command -> module, help. The module has add_arguments(parser) and run(args) -> exit code or
 # None, and is imported only when its command runs.
 COMMANDS = {
+    'refine': ('graph_depth_refiner.refine_files', 'refine image files'),
+    'refine-bag': ('graph_depth_refiner.refine_bag', 'add refined topics to recordings'),
+    'make-bag': ('graph_depth_refiner.make_bag', 'turn an RGB-D data set into a recording'),
     'config': ('graph_depth_refiner.tables', 'show every tunable with its bounds'),
 }
 

@@ -25,13 +25,13 @@ import sys
 import numpy as np
 
 from graph_depth_refiner.batch import Outcome, run_all
+from graph_depth_refiner.cli import add_config_arguments, config_from
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.conversions import fit_image
 from graph_depth_refiner.exports import (
     CLOUD_FORMATS, MAP_FORMATS, write_cloud, write_depth, write_normals)
 from graph_depth_refiner.files import read_image, read_map
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined
-from graph_depth_refiner.options import add_refiner_options, refiner_config
 from graph_depth_refiner.outgoing import normal_colors
 from graph_depth_refiner.pictures import (
     depth_colors, depth_range, image_colors, panel, Picture, png)
@@ -54,6 +54,7 @@ class Job:
     depth_format: str
     cloud_format: str
     config: RefinerConfig
+    device: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--cluster', default='', metavar='ADDRESS',
         help='run on the dask.distributed cluster at this address, which sees the same files')
-    add_refiner_options(parser)
+    add_config_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -107,10 +108,10 @@ def plan(args: argparse.Namespace) -> list[Job]:
     stems = [path.stem for path in depths]
     if len(set(stems)) < len(stems):
         raise ValueError('depth: expected files of different names, got some of the same')
-    intrinsics, config = parse_intrinsics(args.intrinsics), refiner_config(args)
+    intrinsics, config = parse_intrinsics(args.intrinsics), config_from(args)
     return [
         Job(image, depth, confidence, intrinsics, args.depth_scale, args.out / depth.stem,
-            args.depth_format, args.cloud_format, config)
+            args.depth_format, args.cloud_format, config, args.device)
         for image, depth, confidence in zip(images, depths, confidences)]
 
 
@@ -151,7 +152,7 @@ def refine_job(job: Job) -> str:
     from graph_depth_refiner.refiner import DepthRefiner  # a worker loads it, not the command line
 
     frame = read_frame(job)
-    refined = DepthRefiner(job.config).refine(frame)
+    refined = DepthRefiner(job.config, job.device).refine(frame)
     write_results(job, frame, refined)
     filled = np.isfinite(refined.depth).mean() - np.isfinite(frame.depth).mean()
     return (
