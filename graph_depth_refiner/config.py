@@ -164,6 +164,13 @@ class RefinerConfig(Tunables):
         'realtime', 'A fixed number of steps, or on until the energy settles',
         choices=('realtime', 'converged'))
     iterations: int = tunable(10, 'Solver steps per frame in realtime mode', low=0, high=100000)
+    learning_rate: float = tunable(
+        1.0, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
+    slope_rate: float = tunable(
+        0.05, 'Step of the slopes as a share of that of d', unit='1/px', low=0.0, high=10.0)
+    rate_decay: float = tunable(
+        0.2, 'Last step of a frame as a share of its first, geometric between',
+        low=1e-6, high=1.0)
     time_budget_ms: float = tunable(
         0.0, 'The solver stops after this time since the frame came in; 0 is no limit',
         unit='ms', low=0.0, high=1e6)
@@ -173,9 +180,31 @@ class RefinerConfig(Tunables):
 
 
 
+PAPER = {
+    'graph_window': 9, 'graph_patch': 3, 'graph_neighbours': 20,
+    'graph_sigma_intensity': 0.07, 'graph_sigma_space': 3.0,
+    'reg_lambda': 25.0, 'reg_alpha': 3.5,
+}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    'realtime': {},
+    'paper': PAPER,
+}
+
+
+def preset(name: str, **values: Any) -> RefinerConfig:
+    """Return the named preset, with some values changed."""
+    if name not in PRESETS:
+        raise ValueError(f'preset: expected one of {", ".join(PRESETS)}, got {name!r}')
+    return RefinerConfig().with_values(**{**PRESETS[name], **values})
+
+
 @dataclass(frozen=True)
 class NodeConfig(Tunables):
     """What the ROS 2 node does around the refinement."""
+
+    preset: str = tunable(
+        'realtime', 'Set of refinement values to start from', choices=tuple(PRESETS), fixed=True)
 
     # topics
     image_topic: str = tunable('image', 'Name of the guiding image', fixed=True)
@@ -243,22 +272,3 @@ class NodeConfig(Tunables):
     # load
     shed_load: bool = tunable(
         True, 'Under overload take fewer steps, then solve at a lower resolution')
-
-
-PAPER = {
-    'graph_window': 9, 'graph_patch': 3, 'graph_neighbours': 20,
-    'graph_sigma_intensity': 0.07, 'graph_sigma_space': 3.0,
-    'reg_lambda': 25.0, 'reg_alpha': 3.5,
-}
-
-PRESETS: dict[str, dict[str, Any]] = {
-    'realtime': {},
-    'paper': PAPER,
-}
-
-
-def preset(name: str, **values: Any) -> RefinerConfig:
-    """Return the named preset, with some values changed."""
-    if name not in PRESETS:
-        raise ValueError(f'preset: expected one of {", ".join(PRESETS)}, got {name!r}')
-    return RefinerConfig().with_values(**{**PRESETS[name], **values})
