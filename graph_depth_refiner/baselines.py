@@ -73,7 +73,7 @@ def methods(config: RefinerConfig) -> dict[str, Method]:
         'guided': _filtered(filters.guided),
         'fgs': _filtered(filters.fast_global_smoother),
         'bilateral-solver': _filtered(filters.bilateral_solver),
-        'librealsense': _librealsense,
+        'librealsense': _librealsense(),
         'nltgv': _refined(paper.with_values(regulariser='nltgv')),
         'paper': _refined(paper),
         'ours-converged': _refined(config.with_values(mode='converged')),
@@ -138,12 +138,17 @@ def _wls(task: Task) -> Estimate:
     return Estimate(filters.depth_of(disparity + pair.offset, unit))
 
 
-def _librealsense(task: Task) -> Estimate:
-    device = LibrealsenseFilter(task.frame.depth.shape, task.frame.intrinsics)
-    try:
-        return Estimate(device.filter(task.frame.depth))
-    finally:
-        device.close()
+def _librealsense() -> Method:
+    devices: dict[tuple, LibrealsenseFilter] = {}  # to make one takes longer than to use it
+
+    def method(task: Task) -> Estimate:
+        key = (task.frame.depth.shape, task.frame.intrinsics)
+        if key not in devices:
+            devices[key] = LibrealsenseFilter(*key)
+        devices[key].reset()
+        return Estimate(devices[key].filter(task.frame.depth))
+
+    return method
 
 
 def _refined(config: RefinerConfig) -> Method:

@@ -31,6 +31,7 @@ COMMANDS = {
     'refine': ('graph_depth_refiner.refine_files', 'refine image files'),
     'refine-bag': ('graph_depth_refiner.refine_bag', 'add refined topics to recordings'),
     'make-bag': ('graph_depth_refiner.make_bag', 'turn an RGB-D data set into a recording'),
+    'evaluate': ('graph_depth_refiner.evaluate', 'compare with other methods on public data'),
     'config': ('graph_depth_refiner.tables', 'show every tunable with its bounds'),
 }
 

@@ -22,7 +22,8 @@ from graph_depth_refiner.frame import Frame
 from graph_depth_refiner.measure import sensor_unit
 from graph_depth_refiner.pictures import image_colors
 
-CONFIDENT = 0.5  # least confidence that counts as measured
+CONFIDENT = 0.25  # least confidence that counts as measured
+NOISE_UNITS = 4  # a unit, in deviations of the noise, where there is no pixel of disparity
 SPECKLE_AREA = 100  # px
 SPECKLE_STEP = 1  # units
 FRACTION = 16  # OpenCV keeps disparities in sixteenths
@@ -35,6 +36,8 @@ def values_of(frame: Frame) -> tuple[np.ndarray, float]:
     d = np.zeros(frame.depth.shape, np.float32)
     np.divide(np.float32(1), frame.depth, out=d, where=known)
     unit = sensor_unit(d, frame.intrinsics)
+    if not frame.intrinsics.baseline:
+        unit *= NOISE_UNITS
     return np.where(known, d / np.float32(unit), np.float32(np.nan)), unit  # H W
 
 
@@ -106,7 +109,7 @@ def bilateral_solver(frame: Frame) -> tuple[np.ndarray, float]:
     """Solve on the bilateral grid, with the confidence as weight."""
     values, unit = confident_values(frame)
     weight = np.isfinite(values).astype(np.float32)
-    filled = fill_background(values)
+    filled = fill_nearest(values)
     top = max(float(filled.max()), LOWEST)
     solved = cv2.ximgproc.fastBilateralSolverFilter(
         image_colors(frame.image), filled / top, weight)
@@ -141,7 +144,9 @@ def _smoother(confident: bool) -> cv2.ximgproc.DisparityWLSFilter:
 
 def _filled(frame: Frame) -> tuple[np.ndarray, float]:
     values, unit = confident_values(frame)
-    return fill_background(values), unit
+    # holes of stereo are mostly occlusions; those of other cameras may be anything
+    fill = fill_background if frame.intrinsics.baseline else fill_nearest
+    return fill(values), unit
 
 
 def _carried(values: np.ndarray) -> np.ndarray:

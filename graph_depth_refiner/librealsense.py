@@ -52,6 +52,11 @@ class LibrealsenseFilter:
         self._queue = rs.frame_queue(2)
         self._sensor.open(self._profile)
         self._sensor.start(self._queue)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all earlier images."""
+        rs = self._rs
         self._filters = [
             rs.disparity_transform(True), rs.spatial_filter(), rs.temporal_filter(),
             rs.disparity_transform(False), rs.hole_filling_filter()]

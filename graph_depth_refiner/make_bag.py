@@ -24,6 +24,7 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.bags import BagWriter, Message, message_bytes, STORAGES, Topic, TYPES
+from graph_depth_refiner.cases import KINDS, STEREO_KINDS
 from graph_depth_refiner.datasets import READERS, RgbdScene
 from graph_depth_refiner.frame import Frame
 from graph_depth_refiner.outgoing import depth_fields, image_fields
@@ -42,7 +43,7 @@ DEPTH_HEADER = bytes(12)  # of compressedDepth; only 32FC1 has something to say 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    kinds = [name for name in READERS if name not in ('middlebury', 'kitti')]
+    kinds = [name for name in KINDS if name not in STEREO_KINDS]
     parser.add_argument('kind', choices=kinds, help='data set')
     parser.add_argument('folder', type=Path, help='its folder')
     parser.add_argument('target', type=Path, help='new folder for the recording')
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the recording."""
-    scenes = READERS[args.kind](args.folder)
+    scenes = READERS[KINDS[args.kind]](args.folder)
     count = min(args.frames, len(scenes)) if args.frames > 0 else len(scenes)
     if args.target.exists():
         raise ValueError(f'{args.target}: expected a new folder, got one that exists')
