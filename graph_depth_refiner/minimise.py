@@ -22,7 +22,7 @@ from typing import Any
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Status
-from graph_depth_refiner.problem import Memory
+from graph_depth_refiner.problem import Memory, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +42,15 @@ def minimise(
     """Lower the energy of the planes x, 3 H W; deadline as of time.perf_counter."""
     solver = backend.solver
     state = solver.init(
-        x, w, d, m, unit, config.reg_lambda, config.reg_alpha, config.regulariser, memory)
-    status, done = Status.REFINED, 0
+        x, w, d, m, unit, Terms(config.reg_lambda, config.reg_alpha, config.regulariser), memory)
+    status = Status.REFINED
     for k in range(config.iterations):
         if time.perf_counter() > deadline:
             status = Status.BUDGET
             break
         rate = config.learning_rate * config.rate_decay ** (k / max(1, config.iterations - 1))
         solver.step(state, rate, rate * config.slope_rate)
-        if not solver.finite(state):
-            status = Status.DIVERGED
-            break
-        done += 1
+    if not solver.finite(state):
+        status = Status.DIVERGED
     return Solution(
-        solver.planes(state), status, done, solver.energy(state), solver.memory(state))
+        solver.planes(state), status, solver.taken(state), solver.energy(state), solver.memory(state))

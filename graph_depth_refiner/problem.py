@@ -51,3 +51,12 @@ class Memory:
 
     second: Any  # 3 H W second moment
     count: int  # steps taken so far
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The weights and norms of the energy."""
+
+    lam: float
+    alpha: float
+    regulariser: str = REGULARISERS[0]

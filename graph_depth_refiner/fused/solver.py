@@ -21,11 +21,13 @@ import math
 from numba import get_num_threads, njit, prange
 import numpy as np
 
+from graph_depth_refiner.fused.energy import energy as _energy
+from graph_depth_refiner.fused.energy import NEIGHBOURHOOD, NLTGV
 from graph_depth_refiner.fused.rows import (
-    D, FUSED, INLINE, load, NORM, norm, ONE, residuals, SCRATCH, slopes, SMOOTH2, spread, step_to,
-    TILE, U, UX, UY, ZERO)
+    FUSED, INLINE, load, ONE, residuals, residuals_l1, SCRATCH, slopes, slopes_l1, slopes_l2,
+    SMOOTH2, spread, TILE, U, ZERO)
 from graph_depth_refiner.problem import (
-    BETA1, BETA2, EPSILON, Memory, REGULARISERS, window_of)
+    BETA1, BETA2, EPSILON, Memory, REGULARISERS, Terms, window_of)
 
 _LIMIT = np.float32(1e30)
 
@@ -35,55 +37,81 @@ class State:
     """Where the minimisation stands, in noise units; the planes have a margin."""
 
     z: np.ndarray  # 3 H+2r W+2r
-    other: np.ndarray  # the same, where the next step goes
+    next: np.ndarray  # the same, where the next step goes
     first: np.ndarray  # 3 H W
     second: np.ndarray  # 3 H W
-    bad: np.ndarray  # H, values that were not finite in the last step
+    bad: np.ndarray  # H, how many values were not finite in the last step
     w: np.ndarray  # O H W
     d: np.ndarray  # H W
     m: np.ndarray  # H W
     unit: float
-    terms: tuple[np.float32, np.float32, int]  # lambda, alpha, regulariser
-    count: int
+    terms: Terms
+    count: int  # of ADAM, which may run on from frame to frame
+    taken: int = 0
 
 
-def init(x, w, d, m, unit, lam, alpha, regulariser='planar', memory=None) -> State:
+def init(x, w, d, m, unit: float, terms: Terms, memory: Memory | None = None) -> State:
     """Begin at the planes x; the memory of the frame before keeps the step sizes."""
-    r = window_of(len(w)) // 2
-    scale = np.float32(1 / unit)
-    z = np.zeros((3, d.shape[0] + 2 * r, d.shape[1] + 2 * r), np.float32)
-    np.multiply(x, scale, out=z[:, r:r + d.shape[0], r:r + d.shape[1]])
+    z = with_margin(x, unit, window_of(len(w)) // 2)
     second = np.zeros(x.shape, np.float32) if memory is None else memory.second.copy()
     return State(
         z, z.copy(), np.zeros(x.shape, np.float32), second, np.zeros(len(d), np.int64),
-        w, d * scale, m, unit,
-        (np.float32(lam), np.float32(alpha), REGULARISERS.index(regulariser)),
-        0 if memory is None else memory.count)
+        w, d * np.float32(1 / unit), m, unit, terms, 0 if memory is None else memory.count)
+
+
+def with_margin(x: np.ndarray, unit: float, r: int) -> np.ndarray:
+    """Return the planes in noise units, with a margin of zeros."""
+    height, width = x.shape[1:]
+    z = np.zeros((3, height + 2 * r, width + 2 * r), np.float32)
+    np.multiply(x, np.float32(1 / unit), out=z[:, r:r + height, r:r + width])
+    return z
+
+
+def without_margin(z: np.ndarray, unit: float, shape: tuple[int, int]) -> np.ndarray:
+    """Return the planes in the scale of the input."""
+    r = (z.shape[1] - shape[0]) // 2
+    return z[:, r:r + shape[0], r:r + shape[1]] * np.float32(unit)  # 3 H W
 
 
 def step(state: State, rate: float, slope_rate: float) -> None:
-    """Take one ADAM step of at most about `rate` units in d; undo it if it is not finite."""
-    state.count += 1
-    one = 1 / (1 - BETA1 ** state.count)
-    two = 1 / (1 - BETA2 ** state.count)
+    """Take one ADAM step of about `rate` units in d, unless it would not be finite."""
+    if not finite(state):
+        return
+    count = state.count + 1
+    one = 1 / (1 - BETA1 ** count)
+    two = 1 / (1 - BETA2 ** count)
+    terms = state.terms
     _adam(
-        state.z, state.w, state.d, state.m, state.first, state.second, state.other, state.bad,
-        min(len(state.d), get_num_threads()), *state.terms,
+        state.z, state.w, state.d, state.m, state.first, state.second, state.next, state.bad,
+        min(len(state.d), get_num_threads()), np.float32(terms.lam), np.float32(terms.alpha),
+        REGULARISERS.index(terms.regulariser),
         np.float32(rate * one), np.float32(slope_rate * one), np.float32(two))
     if finite(state):
-        state.z, state.other = state.other, state.z
+        state.z, state.next = state.next, state.z
+        state.count = count
+        state.taken += 1
 
 
 def finite(state: State) -> bool:
-    """Tell whether the last step was finite, and so was taken."""
+    """Tell whether all steps so far were finite."""
     return not state.bad.any()
+
+
+def taken(state: State) -> int:
+    """Return how many steps were taken."""
+    return state.taken
+
+
+def energy(state: State) -> float:
+    """Return the energy in the scale of the input."""
+    terms = state.terms
+    return state.unit * _energy(
+        state.z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser)
 
 
 def planes(state: State) -> np.ndarray:
     """Return the planes in the scale of the input."""
-    r = (state.z.shape[1] - len(state.d)) // 2
-    inner = state.z[:, r:r + state.d.shape[0], r:r + state.d.shape[1]]
-    return inner * np.float32(state.unit)  # 3 H W
+    return without_margin(state.z, state.unit, state.d.shape)
 
 
 def memory(state: State) -> Memory:
@@ -92,7 +120,9 @@ def memory(state: State) -> Memory:
 
 
 @njit(parallel=True, **FUSED)
-def _adam(z, w, d, m, first, second, out, bad, strips, lam, alpha, norms, rate, slope_rate, two):
+def _adam(
+        z, w, d, m, first, second, out, bad, strips, lam, alpha, regulariser, rate, slope_rate,
+        two):
     height, width = d.shape
     r = (z.shape[1] - height) // 2
     rows = 2 * r + 1
@@ -108,9 +138,16 @@ def _adam(z, w, d, m, first, second, out, bad, strips, lam, alpha, norms, rate, 
                 for x0 in range(0, width, TILE):
                     n = U(min(width - x0, TILE))
                     load(z, y, x0, n, r, t)
-                    residuals(z, w, y, x0, n, r, t, c)
+                    if regulariser == NLTGV:
+                        residuals_l1(z, w, y, x0, n, r, t, c)
+                    else:
+                        residuals(z, w, y, x0, n, r, t, c)
                     spread(w, y, x0, n, r, t, c, ring)
-                    if y < end:
+                    if regulariser == NEIGHBOURHOOD:
+                        slopes_l2(z, w, y, x0, n, r, alpha, t, ring)
+                    elif regulariser == NLTGV:
+                        slopes_l1(z, w, y, x0, n, r, alpha, t, ring)
+                    else:
                         slopes(z, w, y, x0, n, r, alpha, t, ring)
             if y - r >= top:
                 bad[y - r] = _update(
@@ -142,43 +179,3 @@ def _update(z, d, m, y, r, ring, first, second, out, lam, rate, slope_rate, two)
             new[s + x] = to
             bad += not abs(to) < _LIMIT
     return bad
-
-
-def energy(state: State) -> float:
-    """Return the energy in the scale of the input."""
-    rows = np.empty((len(state.d), 3))
-    _energy(state.z, state.w, state.d, state.m, rows)
-    data, residual, slope = rows.sum(axis=0)
-    lam, alpha, _ = state.terms
-    return float(state.unit * (data + lam * (residual + alpha * slope)))
-
-
-@njit(parallel=True, **FUSED)
-def _energy(z, w, d, m, rows):
-    """Sum the data, residual and slope terms of every row."""
-    height, width = d.shape
-    r = (z.shape[1] - height) // 2
-    for y in prange(height):
-        data, residual, slope = 0.0, 0.0, 0.0
-        t = np.empty(SCRATCH, np.float32)
-        c = np.empty(w.shape[0] * TILE, np.float32)
-        for x0 in range(0, width, TILE):
-            n = U(min(width - x0, TILE))
-            load(z, y, x0, n, r, t)
-            residuals(z, w, y, x0, n, r, t, c)
-            s = U(x0)
-            for x in range(n):
-                e = t[D + x] - d[y, s + x]
-                data += m[y, s + x] * norm(e * e)
-            for x in range(n):
-                residual += norm(t[NORM + x] - SMOOTH2)
-            for o in range(w.shape[0]):
-                dy, dx = step_to(o, w.shape[0], r)
-                ux, uy = z[1, y + r + dy], z[2, y + r + dy]
-                sj = U(x0 + r + dx)
-                wo = w[o, y]
-                for x in range(n):
-                    ex = t[UX + x] - ux[sj + x]
-                    ey = t[UY + x] - uy[sj + x]
-                    slope += wo[s + x] * norm(ex * ex + ey * ey)
-        rows[y, 0], rows[y, 1], rows[y, 2] = data, residual, slope
