@@ -236,7 +236,7 @@ def _plain_scene(scene: Path) -> RgbdScene:
 
 
 READERS: dict[str, Callable[[Path | str], Scenes]] = {
-    'middlebury': middlebury, 'kitti': kitti, 'tum': tum, 'icl_nuim': icl_nuim, 'plain': plain,
+    'middlebury': middlebury, 'kitti': kitti, 'tum': tum, 'icl': icl_nuim, 'folder': plain,
 }
 
 
