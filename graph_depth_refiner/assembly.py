@@ -135,7 +135,7 @@ OUTPUTS: dict[str, Output] = {
         'sensor_msgs', 'Image', lambda a, r: outgoing.depth_fields(r.depth, a.encoding)),
     'depth_refined/camera_info': Output(
         'sensor_msgs', 'CameraInfo',
-        lambda a, r: outgoing.camera_info_fields(a.camera, a.inputs.camera_info)),
+        lambda a, r: outgoing.camera_info_fields(a.inputs.camera_info, a.camera)),
     'depth_refined/confidence': Output(
         'sensor_msgs', 'Image', lambda a, r: outgoing.image_fields(r.confidence, '32FC1')),
     'depth_refined/provenance': Output(

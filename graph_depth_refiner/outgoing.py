@@ -99,11 +99,12 @@ def disparity_fields(depth: np.ndarray, source: Any) -> dict[str, Any]:
     }
 
 
-def camera_info_fields(camera: CameraModel, source: Any) -> dict[str, Any]:
-    """Return the fields of the CameraInfo of the refined depth."""
+def camera_info_fields(source: Any, camera: CameraModel | None = None) -> dict[str, Any]:
+    """Return the fields of a CameraInfo like its source, after any undistortion."""
     names = ('height', 'width', 'distortion_model', 'd', 'k', 'r', 'p', 'binning_x',
              'binning_y', 'roi')
-    return {**{name: getattr(source, name) for name in names}, **camera.camera_info(source)}
+    changed = camera.camera_info(source) if camera else {}
+    return {**{name: getattr(source, name) for name in names}, **changed}
 
 
 def cloud_fields(frame: Frame, refined: Refined) -> dict[str, Any]:

@@ -48,14 +48,21 @@ class Worker:
     """
 
     def __init__(self, work: Callable[[Any], None], on_drop: Callable[[Any, str], None],
-                 on_error: Callable[[Any, Exception], None], name: str = 'worker') -> None:
-        """Start the thread; `on_drop` is told the job and the cause."""
+                 on_error: Callable[[Any, Exception], None],
+                 prepare: Callable[[], None] = lambda: None) -> None:
+        """
+        Start the thread, which first prepares itself.
+
+        `on_drop` is told the job and the cause, `on_error` the job (None while preparing)
+        and what it raised.
+        """
         self._work, self._on_drop, self._on_error = work, on_drop, on_error
+        self._prepare = prepare
         self._wake = threading.Condition()
         self._waiting: Any = None
         self._busy = False
         self._stopped = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name='refiner', daemon=True)
         self._thread.start()
 
     def offer(self, job: Any) -> None:
@@ -89,6 +96,7 @@ class Worker:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        self._attempt(None, self._prepare)
         while True:
             with self._wake:
                 self._busy = False
@@ -97,8 +105,11 @@ class Worker:
                     return
                 job, self._waiting = self._waiting, None
                 self._busy = True
-            try:
-                self._work(job)
-            except Exception as error:
-                self._on_error(job, error)
+            self._attempt(job, self._work, job)
             del job  # its messages are not needed while waiting for the next
+
+    def _attempt(self, job: Any, act: Callable[..., None], *arguments: Any) -> None:
+        try:
+            act(*arguments)
+        except Exception as error:
+            self._on_error(job, error)

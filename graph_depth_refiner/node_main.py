@@ -1,0 +1,66 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Starts a node and ends it cleanly on SIGINT and SIGTERM, even while it is still loading.
+
+Only the standard library is imported here, so that the signals are taken care of from the
+first moment on.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+import os
+import signal
+import sys
+
+EXIT_TIMEOUT = 1.0  # seconds the worker has to finish its frame
+
+
+def run(module: str, kind: str, args: list[str] | None = None) -> int:
+    """Spin a node of the package until it is told to end; return the exit code."""
+    signals: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # no KeyboardInterrupt from just anywhere: rclpy's own handlers come on top of these
+        signal.signal(number, lambda got, _: signals.append(got))
+    make_node = getattr(import_module(f'graph_depth_refiner.{module}'), kind)
+    import rclpy
+    rclpy.init(args=args)
+    if signals:
+        return 0
+    try:
+        node = make_node()
+    except ValueError as error:
+        print(f'{module}: {error}', file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    ended = _spin(node)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if not ended:
+        os._exit(0)  # a long solve does not hold up the shutdown of a robot
+    return 0
+
+
+def _spin(node: object) -> bool:
+    import rclpy
+    from rclpy.executors import ExternalShutdownException
+    try:
+        rclpy.spin(node)
+    except ExternalShutdownException:
+        pass
+    ended = node.pipeline.stop(EXIT_TIMEOUT)
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return ended
