@@ -56,8 +56,9 @@ def main() -> int:
 def bring_up_to_date() -> None:
     """Make the Python environment and the colcon workspace where they are out of date."""
     sourced = ros_is_sourced()
+    scripts = Path(__file__).parent
     packages = _digest(
-        Path(__file__).parent.glob('*.txt'), Path(__file__).parent.glob('*.py'),
+        [scripts / name for name in ('requirements.txt', 'constraints.txt', 'upstream.py')],
         extra=(sys.executable, sys.version, str(ROOT), sourced))
     if _stamp(VENV) != packages:
         _remove(WORKSPACE / 'install', WORKSPACE / 'build')
@@ -74,8 +75,8 @@ def bring_up_to_date() -> None:
 def ros_is_sourced() -> str:
     """Return the prefixes of a ROS 2 that this Python can use, or nothing."""
     prefixes = os.environ.get('AMENT_PREFIX_PATH', '')
-    needed = 'import rclpy, launch, message_filters'
-    if not prefixes or subprocess.run([sys.executable, '-c', needed], capture_output=True).returncode:
+    needed = [sys.executable, '-c', 'import rclpy, launch, message_filters']
+    if not prefixes or subprocess.run(needed, capture_output=True).returncode:
         return ''
     own = str(WORKSPACE / 'install')
     return os.pathsep.join(p for p in prefixes.split(os.pathsep) if not p.startswith(own))
@@ -154,9 +155,9 @@ def _installed_names() -> list[str]:
     return sorted(str(path) for folder in folders for path in (ROOT / folder).rglob('*'))
 
 
-def _digest(*groups, extra=()) -> str:
+def _digest(files: list[Path], extra: tuple) -> str:
     digest = hashlib.sha256(repr(extra).encode())
-    for path in sorted(path for group in groups for path in group):
+    for path in sorted(files):
         digest.update(path.name.encode() + b'\0' + path.read_bytes())
     return digest.hexdigest()
 

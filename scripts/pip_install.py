@@ -21,7 +21,6 @@ import importlib.util
 import os
 from pathlib import Path
 import re
-import shutil
 import site
 import subprocess
 import sys
