@@ -16,10 +16,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 import math
+from typing import Any
 
+from graph_depth_refiner.assembly import Inputs
 from graph_depth_refiner.bags import Bag, Message
 from graph_depth_refiner.topics import CAMERA_INFO, COMPRESSED, guess, IMAGE, Seen, Topics
 
@@ -40,6 +42,14 @@ class FrameSet:
     def members(self) -> tuple[int, ...]:
         """Return the numbers of the messages there are."""
         return tuple(n for n in (getattr(self, part) for part in PARTS) if n >= 0)
+
+    def decoded(self, messages: dict[int, Message]) -> Inputs:
+        """Return the decoded messages, taken from those that were read."""
+        def one(number: int) -> Any:
+            return messages[number].decoded() if number >= 0 else None
+
+        return Inputs(
+            one(self.image), one(self.depth), one(self.camera_info), one(self.confidence))
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,20 @@ def plan_frames(bag: Bag, slop: float, **wanted: str) -> Plan:
     topics = guess(seen.values(), **wanted)
     frames, unmatched = _matched(stamps, topics, slop)
     return Plan(topics, kinds[topics.depth], tuple(frames), unmatched, number + 1)
+
+
+def read_inputs(bag: Bag, frames: Sequence[FrameSet]) -> Iterator[Inputs]:
+    """Yield the decoded messages of each frame."""
+    uses, kept, done = last_uses(frames), {}, 0
+    for number, message in enumerate(bag.messages()):
+        if number in uses:
+            kept[number] = message
+        while done < len(frames) and frames[done].complete <= number:
+            yield frames[done].decoded(kept)
+            kept = {n: m for n, m in kept.items() if uses[n] > done}
+            done += 1
+        if done == len(frames):
+            return
 
 
 def _seen(message: Message) -> Seen:

@@ -26,7 +26,7 @@ import shutil
 import sqlite3
 from typing import Any
 
-from graph_depth_refiner.assembly import Assembled, Assembler, Inputs, OUTPUTS
+from graph_depth_refiner.assembly import Assembled, Assembler, OUTPUTS
 from graph_depth_refiner.bag_frames import FrameSet, last_uses, Plan, plan_frames
 from graph_depth_refiner.bags import Bag, BagWriter, Message, message_bytes, reading, replace_file
 from graph_depth_refiner.bags import Topic
@@ -141,7 +141,8 @@ class _Run:
 
     def _refine(self, members: FrameSet, time: int, uses: dict[int, int]) -> None:
         try:
-            assembled = self._assembler.assemble(self._inputs(members), self.job.node_config)
+            assembled = self._assembler.assemble(
+                members.decoded(self._kept), self.job.node_config)
             refined = self._refiner.refine(assembled.frame)
         except ValueError as error:
             self.skipped[str(error)] += 1
@@ -153,14 +154,6 @@ class _Run:
                 del self._kept[number]
         self.done += 1
         self._advanced()
-
-    def _inputs(self, members: FrameSet) -> Inputs:
-        def decoded(number: int) -> Any:
-            return self._kept[number].decoded() if number >= 0 else None
-
-        return Inputs(
-            decoded(members.image), decoded(members.depth), decoded(members.camera_info),
-            decoded(members.confidence))
 
     def _write(self, message: Message) -> None:
         if shutil.disk_usage(self.job.target).free < RESERVE + len(message.data):

@@ -146,7 +146,7 @@ def _librealsense() -> Method:
         if key not in devices:
             devices[key] = LibrealsenseFilter(*key)
         devices[key].reset()
-        return Estimate(devices[key].filter(task.frame.depth))
+        return Estimate(devices[key].run(task.frame.depth))
 
     return method
 

@@ -25,7 +25,7 @@ from graph_depth_refiner import matchers, metrics
 from graph_depth_refiner.baselines import Estimate, Pair, Task
 from graph_depth_refiner.datasets import READERS, RgbdScene, StereoScene
 from graph_depth_refiner.depth_normals import straight_normals
-from graph_depth_refiner.sensor_noise import blobs, tof
+from graph_depth_refiner.sensor_noise import tof, withheld
 
 KINDS = {
     'middlebury': 'middlebury', 'kitti': 'kitti', 'tum': 'tum', 'icl': 'icl_nuim',
@@ -33,7 +33,6 @@ KINDS = {
 STEREO_KINDS = ('middlebury', 'kitti')
 MASK_LIMITS = {'middlebury': 1.0, 'kitti': 3.0}  # px of error that the mask shows as bad
 DEPTH_LIMIT = 0.02  # metres, the same for metric depth
-WITHHELD = 0.05  # share of the pixels kept back where there is no ground truth
 LEAST_NORMALS = 0.01  # share of true normals below which they are not judged
 
 
@@ -42,7 +41,7 @@ class Case:
     """One scene with one input."""
 
     scene: str
-    input: str  # what the depth came from
+    source: str  # what the depth came from
     task: Task
     truth: np.ndarray  # H W metres, NaN where unknown
     unit: str  # of avgerr and rms
@@ -109,9 +108,7 @@ def _rgbd(scene: RgbdScene, kind: str, seed: int) -> Case:
         depth, confidence = tof(frame.depth, seed)
         frame, name = replace(frame, depth=depth, confidence=confidence), 'ToF noise'
     elif truth is None:
-        hidden = blobs(frame.depth.shape, WITHHELD, np.random.default_rng(seed))
-        truth = np.where(hidden & (frame.depth > 0), frame.depth, np.float32(np.nan))
-        frame = replace(frame, depth=np.where(hidden, np.float32(np.nan), frame.depth))
+        frame, truth = withheld(frame, seed)
         name = 'depth with spots withheld'
         note = 'no ground truth: judged on spots of the measurement that no method was given'
     return Case(

@@ -32,6 +32,7 @@ COMMANDS = {
     'refine-bag': ('graph_depth_refiner.refine_bag', 'add refined topics to recordings'),
     'make-bag': ('graph_depth_refiner.make_bag', 'turn an RGB-D data set into a recording'),
     'evaluate': ('graph_depth_refiner.evaluate', 'compare with other methods on public data'),
+    'demo': ('graph_depth_refiner.demo', 'show it on a synthetic or recorded camera'),
     'config': ('graph_depth_refiner.tables', 'show every tunable with its bounds'),
 }
 
@@ -59,11 +60,12 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
 
-def add_config_arguments(parser: argparse.ArgumentParser) -> None:
+def add_config_arguments(
+        parser: argparse.ArgumentParser, default: str = next(iter(PRESETS))) -> None:
     """Add the options that choose how the refinement works."""
     group = parser.add_argument_group('refinement')
     group.add_argument(
-        '--preset', metavar='NAME', default=next(iter(PRESETS)),
+        '--preset', metavar='NAME', default=default,
         help=f'values to start from: {", ".join(PRESETS)} (default: %(default)s)')
     group.add_argument(
         '--set', metavar='NAME=VALUE', action='append', default=[],

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 
 from graph_depth_refiner.camera import normals
@@ -22,6 +23,7 @@ from graph_depth_refiner.frame import Intrinsics
 
 SHARPNESS = 40.0  # how clearly the straighter side wins, relative to the bend
 LEAST_BEND = 1e-6  # relative to the value
+FLAT = 1e-3  # px^4, least spread of the pixels of a plane fit
 
 
 def straight_normals(depth: np.ndarray, intrinsics: Intrinsics) -> np.ndarray:
@@ -39,6 +41,30 @@ def straight_normals(depth: np.ndarray, intrinsics: Intrinsics) -> np.ndarray:
     uy, bend_y = (part.T for part in _slope(np.ascontiguousarray(d.T)))
     ux, uy = _straightest(ux, uy, bend_x + bend_y)
     return normals(np.stack([d, ux, uy]), intrinsics).astype(np.float32)  # H W 3
+
+
+def fitted_normals(depth: np.ndarray, intrinsics: Intrinsics, radius: int = 7) -> np.ndarray:
+    """Return normals of least-squares planes over a window, the way to take on noisy depth."""
+    known = np.isfinite(depth) & (depth > 0)
+    d = np.zeros(depth.shape)
+    np.divide(1.0, depth, out=d, where=known)
+    y, x = np.indices(depth.shape, np.float64)
+
+    def total(values: np.ndarray) -> np.ndarray:
+        side = 2 * radius + 1
+        return cv2.boxFilter(values * known, -1, (side, side), normalize=False,
+                             borderType=cv2.BORDER_CONSTANT)
+
+    count = np.maximum(total(np.ones_like(d)), 1)
+    mean_x, mean_y, mean_d = total(x) / count, total(y) / count, total(d) / count
+    xx, yy = total(x * x) / count - mean_x ** 2, total(y * y) / count - mean_y ** 2
+    xy = total(x * y) / count - mean_x * mean_y
+    xd, yd = total(x * d) / count - mean_x * mean_d, total(y * d) / count - mean_y * mean_d
+    det = xx * yy - xy * xy
+    flat = det > FLAT  # fewer pixels than a plane needs, or all in a row
+    scale = np.divide(1.0, det, out=np.full(d.shape, np.nan), where=flat & known)
+    planes = np.stack([d, (yy * xd - xy * yd) * scale, (xx * yd - xy * xd) * scale])  # 3 H W
+    return normals(planes, intrinsics).astype(np.float32)  # H W 3
 
 
 def _slope(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         results = list(evaluate(case, chosen, not records))
         table = [result.record for result in results]
         records += table
-        print(f'\n{case.scene}, input {case.input}' + (f' ({case.note})' if case.note else ''))
+        print(f'\n{case.scene}, input {case.source}' + (f' ({case.note})' if case.note else ''))
         print(format_table(table))
         print(losses(table))
         if report:
@@ -119,12 +119,12 @@ def evaluate(case: Case, chosen: dict[str, Method], cold: bool) -> Iterator[Resu
     """Run and judge every method on a case; `cold` if none has run before."""
     for name, method in chosen.items():
         if sys.stderr.isatty():
-            print(f'\r{case.scene} {case.input} {name} \x1b[K', end='', file=sys.stderr)
+            print(f'\r{case.scene} {case.source} {name} \x1b[K', end='', file=sys.stderr)
         if cold:
             method(cut_out(case.task))
         estimate, milliseconds = timed(method, case.task)
         record = {
-            'scene': case.scene, 'input': case.input, 'method': name, **case.judge(estimate),
+            'scene': case.scene, 'input': case.source, 'method': name, **case.judge(estimate),
             'ms': milliseconds}
         yield Result(case, name, estimate, record)
     if sys.stderr.isatty():

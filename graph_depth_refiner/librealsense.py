@@ -61,7 +61,7 @@ class LibrealsenseFilter:
             rs.disparity_transform(True), rs.spatial_filter(), rs.temporal_filter(),
             rs.disparity_transform(False), rs.hole_filling_filter()]
 
-    def filter(self, depth: np.ndarray) -> np.ndarray:
+    def run(self, depth: np.ndarray) -> np.ndarray:
         """Filter one depth image in metres; NaN where unknown."""
         counts = np.nan_to_num(depth, posinf=0, neginf=0) / UNITS
         counts = np.clip(np.rint(counts), 0, np.iinfo(np.uint16).max).astype(np.uint16)

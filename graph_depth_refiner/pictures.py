@@ -89,7 +89,8 @@ def panel(rows: Sequence[Sequence[Picture]], width: int) -> np.ndarray:
 
 def png(pixels: np.ndarray) -> bytes:
     """Return RGB pixels as a PNG file."""
-    done, data = cv2.imencode('.png', cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))
+    settings = [cv2.IMWRITE_PNG_COMPRESSION, 9]
+    done, data = cv2.imencode('.png', cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), settings)
     if not done:
         raise ValueError(f'picture: expected pixels OpenCV can encode, got {pixels.shape}')
     return data.tobytes()

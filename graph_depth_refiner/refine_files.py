@@ -63,7 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'depth', help='depth file, folder or pattern: PNG 16 bit, EXR, NPY, PFM or TIFF')
     parser.add_argument('out', type=Path, help='folder for the results')
-    parser.add_argument('--confidence', help='confidence file, folder or pattern; 1 or 255 is sure')
+    parser.add_argument(
+        '--confidence', help='confidence file, folder or pattern; 1 or 255 is sure')
     parser.add_argument(
         '--intrinsics', required=True, metavar='FX,FY,CX,CY[,BASELINE]',
         help='camera in pixels (baseline in metres), or a JSON file with fx, fy, cx, cy')

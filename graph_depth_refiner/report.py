@@ -72,7 +72,7 @@ class Report:
                         normal_colors(case.normals(result.estimate).astype(np.float32)))]
         records = [result.record for result in results]
         self._sections.append(
-            f'<h2>{escape(case.scene)}, input {escape(case.input)}</h2>'
+            f'<h2>{escape(case.scene)}, input {escape(case.source)}</h2>'
             f'<p>{escape(case.note)}</p>{_table(records)}<p class="lost">{escape(lost)}</p>'
             f'<div class="panel">{"".join(figures)}</div>')
 

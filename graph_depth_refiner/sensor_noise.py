@@ -15,8 +15,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
+
+from graph_depth_refiner.frame import Frame
 
 FLOOR, GROWTH = 0.003, 0.003  # deviation in metres: floor + growth * depth^2
 JUMP = 0.05  # relative depth difference at which pixels fly
@@ -25,6 +29,8 @@ BLOBS = 0.03  # share of the pixels lost in drop-outs
 BLOB_SIZE = 9  # px
 HALF_SURE = 4.0  # metres at which the confidence is a half
 FLYING_CONFIDENCE = 0.5
+WITHHELD = 0.05  # share of the pixels kept back where there is no ground truth
+UNKNOWN = np.float32(np.nan)
 _CROSS = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
 
 
@@ -41,6 +47,21 @@ def tof(depth: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     confidence = np.where(flying, FLYING_CONFIDENCE * confidence, confidence)
     confidence[~np.isfinite(measured)] = 0
     return measured.astype(np.float32), confidence.astype(np.float32)
+
+
+def withheld(frame: Frame, seed: int) -> tuple[Frame, np.ndarray]:
+    """
+    Keep spots of a measurement back, for want of ground truth.
+
+    Return the frame without them and what was measured there (H W, NaN elsewhere).
+    """
+    hidden = blobs(frame.depth.shape, WITHHELD, np.random.default_rng(seed))
+    truth = np.where(hidden & (frame.depth > 0), frame.depth, UNKNOWN)
+    confidence = frame.confidence
+    if confidence is not None:
+        confidence = np.where(hidden, np.float32(0), confidence)
+    depth = np.where(hidden, UNKNOWN, frame.depth)
+    return replace(frame, depth=depth, confidence=confidence), truth.astype(np.float32)
 
 
 def blobs(shape: tuple[int, int], share: float, rng: np.random.Generator) -> np.ndarray:

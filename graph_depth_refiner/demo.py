@@ -1,0 +1,77 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Command `demo`: camera, refiner and monitor through the launch file; one table at the end."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+import tempfile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument('--bag', type=Path, metavar='FILE', help='play a recording')
+    source.add_argument('--folder', type=Path, metavar='TUM_FOLDER', help='play a TUM folder')
+    parser.add_argument(
+        '--web', nargs='?', type=int, const=8080, default=-1, metavar='PORT',
+        help='show the panel live in a browser on this machine, until Ctrl-C (default port: 8080)')
+    parser.add_argument('--out', type=Path, default=Path('demo.png'), help='(default: %(default)s)')
+    parser.add_argument('--size', default='', metavar='WxH', help='of synthetic frames')
+    parser.add_argument('--rate', type=float, metavar='HZ', help='frames a second')
+    parser.add_argument('--seconds', type=float, help='how long to compare')
+    parser.add_argument('--seed', type=int, help='of the synthetic room')
+    parser.add_argument('--json', type=Path, metavar='FILE', help='write the table')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the launch file; return 0 only if refined is better than the input."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / 'result.json'
+        code = _launch(launch_arguments(args, result))
+        if not result.exists():
+            return code or 1
+        found = json.loads(result.read_text())
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + '\n')
+    return 0 if found['better'] else 1
+
+
+def launch_arguments(args: argparse.Namespace, result: Path) -> dict[str, str]:
+    """Return the arguments of the launch file; what is not given keeps its default there."""
+    path = args.bag or args.folder
+    if path is not None and not path.exists():
+        raise ValueError(f'{path}: expected a recording or a folder, got nothing there')
+    known = {
+        'source': 'bag' if args.bag else 'folder' if args.folder else 'synthetic',
+        'path': path and path.resolve(), 'size': args.size or None, 'rate': args.rate,
+        'seconds': args.seconds, 'seed': args.seed, 'web': args.web,
+        'png': args.out.resolve(), 'result': result}
+    return {name: str(value) for name, value in known.items() if value is not None}
+
+
+def _launch(arguments: dict[str, str]) -> int:
+    from ament_index_python.packages import get_package_share_directory
+    from launch import LaunchDescription, LaunchService
+    from launch.actions import IncludeLaunchDescription
+    from launch.launch_description_sources import PythonLaunchDescriptionSource
+
+    share = Path(get_package_share_directory('graph_depth_refiner'))
+    service = LaunchService(noninteractive=True)
+    service.include_launch_description(LaunchDescription([IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(share / 'launch' / 'demo.launch.py')),
+        launch_arguments=arguments.items())]))
+    return service.run()

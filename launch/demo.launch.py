@@ -1,0 +1,88 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Start a demo camera, the refiner and a monitor that compares what goes in and comes out."""
+
+import os
+import shutil
+
+from ament_index_python.packages import get_package_share_directory
+from launch import LaunchDescription
+from launch.actions import (
+    DeclareLaunchArgument, EmitEvent, OpaqueFunction, RegisterEventHandler, SetEnvironmentVariable)
+from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+PACKAGE = 'graph_depth_refiner'
+ARGUMENTS = (
+    ('source', 'synthetic', 'where frames come from: synthetic, bag or folder'),
+    ('path', '', 'recording or TUM folder'),
+    ('size', '320x240', 'width and height of synthetic frames'),
+    ('rate', '10.0', 'frames a second'),
+    ('seed', '0', 'of the synthetic room'),
+    ('frames', '45', 'frames that are played to and fro'),
+    ('seconds', '8.0', 'how long to compare'),
+    ('png', 'demo.png', 'where to write the panel'),
+    ('result', '', 'where to write the table as JSON'),
+    ('web', '-1', 'port on localhost for the live panel; 0 any, -1 none'),
+    ('rviz', 'auto', 'open RViz: auto (where it and a display are), true or false'),
+    ('namespace', 'demo', 'of all nodes'),
+)
+
+
+def generate_launch_description():
+    """Declare the arguments and start the nodes."""
+    return LaunchDescription([
+        *(DeclareLaunchArgument(name, default_value=default, description=meaning)
+          for name, default, meaning in ARGUMENTS),
+        OpaqueFunction(function=start),
+    ])
+
+
+def start(context):
+    """Return what to run, the arguments known."""
+    values = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
+    share = get_package_share_directory(PACKAGE)
+    common = {'package': PACKAGE, 'namespace': values['namespace'], 'output': 'screen'}
+    width, _, height = values['size'].partition('x')
+    rate = float(values['rate'])
+    monitor = Node(executable='demo_monitor', parameters=[{
+        'seconds': float(values['seconds']), 'rate': rate, 'png': values['png'],
+        'result': values['result'], 'web': int(values['web'])}], **common)
+    camera = Node(executable='demo_camera', parameters=[{
+        'source': values['source'], 'path': values['path'], 'rate': rate,
+        'seed': int(values['seed']), 'frames': int(values['frames']),
+        'size': [int(width), int(height)]}], **common)
+    refiner = Node(executable='refiner_node', **common)
+    actions = [camera, refiner, monitor, *(
+        RegisterEventHandler(OnProcessExit(
+            target_action=node, on_exit=[EmitEvent(event=Shutdown(reason='the demo is over'))]))
+        for node in (monitor, camera))]
+    profile = os.path.join(share, 'config', 'fastdds_large_messages.xml')
+    if 'FASTRTPS_DEFAULT_PROFILES_FILE' not in os.environ and os.path.exists(profile):
+        actions.insert(0, SetEnvironmentVariable('FASTRTPS_DEFAULT_PROFILES_FILE', profile))
+    if wants_rviz(values['rviz']):
+        actions.append(Node(
+            package='rviz2', executable='rviz2', namespace=values['namespace'],
+            arguments=['-d', os.path.join(share, 'config', 'refiner.rviz')]))
+    return actions
+
+
+def wants_rviz(wish):
+    """Say whether RViz is wanted and can be shown."""
+    if wish != 'auto':
+        return wish == 'true'
+    display = os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY')
+    return bool(display and shutil.which('rviz2'))
