@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from graph_depth_refiner.config import Tunable, Tunables
 from rcl_interfaces.msg import (
     FloatingPointRange,
     IntegerRange,
@@ -27,6 +26,8 @@ from rcl_interfaces.msg import (
 )
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+
+from graph_depth_refiner.config import Tunable, Tunables
 
 C = TypeVar('C', bound=Tunables)
 

@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the tables."""
     chosen = config_from(args)
     if args.write:
-        args.write.write_text(renewed(args.write.read_text()))
+        text = args.write.read_text(encoding='utf-8')
+        args.write.write_text(renewed(text), encoding='utf-8')
     elif args.markdown:
         print(markdown())
     else:

@@ -1,0 +1,158 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tunables as ROS parameters, over DDS, of a node in a process of its own."""
+
+from pathlib import Path
+import subprocess
+import sys
+
+import pytest
+
+rclpy = pytest.importorskip('rclpy')
+
+from rcl_interfaces.msg import ParameterType  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.parameter_client import AsyncParameterClient  # noqa: E402
+
+from graph_depth_refiner.config import RefinerConfig  # noqa: E402
+
+NODE = [sys.executable, str(Path(__file__).with_name('parameter_node.py'))]
+
+
+class Tuned:
+    """The running node, as another process sees it."""
+
+    def __init__(self, process, node):
+        """Wait for the parameter services."""
+        self.ready = process.stdout.readline().split()
+        self._process = process
+        self._node = node
+        self._client = AsyncParameterClient(node, 'tuned')
+        assert self._client.wait_for_services(timeout_sec=30.0)
+
+    def _wait(self, future):
+        rclpy.spin_until_future_complete(self._node, future, timeout_sec=30.0)
+        return future.result()
+
+    def set_values(self, **values):
+        """Set parameters and return why each was refused, empty where it was not."""
+        asked = [Parameter(name, value=value) for name, value in values.items()]
+        results = self._wait(self._client.set_parameters(asked)).results
+        return [result.reason if not result.successful else '' for result in results]
+
+    def get(self, name):
+        """Return one parameter."""
+        message = self._wait(self._client.get_parameters([name])).values[0]
+        return rclpy.parameter.parameter_value_to_python(message)
+
+    def describe(self, name):
+        """Return the descriptor of one parameter."""
+        return self._wait(self._client.describe_parameters([name])).descriptors[0]
+
+    def names(self):
+        """Return the names of all parameters."""
+        return self._wait(self._client.list_parameters([], 10)).result.names
+
+    def said(self):
+        """Return the next line of the node."""
+        return self._process.stdout.readline().strip()
+
+
+@pytest.fixture(scope='module')
+def tuned():
+    """Start the node; a whole number is given for a number."""
+    process = subprocess.Popen(
+        [*NODE, '--ros-args', '-p', 'start_share:=1', '-p', 'iterations:=4'],
+        stdout=subprocess.PIPE, text=True)
+    rclpy.init()
+    node = rclpy.create_node('tuner')
+    yield Tuned(process, node)
+    node.destroy_node()
+    rclpy.shutdown()
+    process.send_signal(2)
+    assert process.wait(30) == 0
+
+
+def test_starts_from_defaults_and_overrides(tuned):
+    assert tuned.ready == ['ready', '9', '1.0']  # the window of the preset paper
+    assert tuned.get('graph_window') == 9
+    assert tuned.get('iterations') == 4
+    assert type(tuned.get('start_share')) is float
+
+
+def test_every_tunable_is_a_parameter(tuned):
+    assert set(RefinerConfig.tunables()) <= set(tuned.names())
+
+
+def test_descriptors_carry_meaning_and_range(tuned):
+    known = RefinerConfig.tunables()
+    window = tuned.describe('graph_window')
+    one = known['graph_window']
+    assert window.type == ParameterType.PARAMETER_INTEGER
+    assert window.description == f'{one.meaning} [{one.unit}]'
+    scope = window.integer_range[0]
+    assert (scope.from_value, scope.to_value, scope.step) == (one.low, one.high, 2)
+    weight = tuned.describe('reg_lambda')
+    assert weight.type == ParameterType.PARAMETER_DOUBLE
+    scope = weight.floating_point_range[0]
+    one = known['reg_lambda']
+    assert (scope.from_value, scope.to_value) == (one.low, one.high)
+    solver = tuned.describe('solver')
+    assert solver.additional_constraints == known['solver'].bounds
+    assert tuned.describe('start_preset').read_only
+    assert not solver.read_only
+
+
+def test_a_change_is_applied(tuned):
+    assert tuned.set_values(reg_lambda=2.5) == ['']
+    assert tuned.said() == "changed ['reg_lambda'] 2.5 4"
+    assert tuned.get('reg_lambda') == 2.5
+
+
+def test_a_whole_number_is_a_number(tuned):
+    assert tuned.set_values(reg_lambda=3) == ['']
+    assert tuned.said() == "changed ['reg_lambda'] 3.0 4"
+    assert type(tuned.get('reg_lambda')) is float
+
+
+@pytest.mark.parametrize('name, value, parts', [
+    ('reg_lambda', -1.0, ('reg_lambda', '0', '10000', '-1')),
+    ('reg_lambda', float('nan'), ('reg_lambda', '0', '10000', 'nan')),
+    ('reg_lambda', 'much', ('reg_lambda: expected number from 0 to 10000', "'much'")),
+    ('reg_lambda', True, ('reg_lambda: expected number from 0 to 10000', 'True')),
+    ('iterations', 2.0, ('iterations: expected integer from 0 to', '2.0')),
+    ('iterations', True, ('iterations: expected integer from 0 to', 'True')),
+    ('graph_window', 4, ('graph_window', '3', '15', '4', '2')),
+    ('graph_window', 99, ('graph_window', '3', '15', '99')),
+    ('solver', 'magic', ('solver: expected one of adam, irls', "'magic'")),
+    ('start_preset', 'realtime', ('start_preset', 'read-only')),
+])
+def test_a_refused_value_is_told_and_the_old_kept(tuned, name, value, parts):
+    before = tuned.get(name)
+    reason, = tuned.set_values(**{name: value})
+    assert all(part in reason for part in parts), reason
+    assert tuned.get(name) == before
+
+
+@pytest.mark.parametrize('setting, text', [
+    ('graph_window:=4', 'refused graph_window: expected odd integer from 3 to 15, got 4'),
+    ('start_share:=2.0', 'refused start_share: expected number from 0 to 1, got 2.0'),
+    ('solver:=magic', "refused solver: expected one of adam, irls, got 'magic'"),
+    ('start_preset:=3', 'refused start_preset: expected text, got 3 (int)'),
+])
+def test_a_wrong_override_stops_the_start(setting, text):
+    done = subprocess.run(
+        [*NODE, '--ros-args', '-p', setting], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1] == text
