@@ -19,8 +19,9 @@ The live node and the refinement of bags both go through here; neither needs ROS
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 

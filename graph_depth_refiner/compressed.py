@@ -138,14 +138,16 @@ def _rvl_image(payload: bytes, max_pixels: int) -> np.ndarray:
 
 
 def _fast_rvl(data: bytes, count: int) -> np.ndarray:
-    """Decode by the compiled walk; the plain one serves without numba and for the errors."""
+    """Decode by the compiled walk; the plain one, hungry for memory, serves without numba."""
     try:
         from graph_depth_refiner.fused import rvl as compiled
     except ImportError:
         return rvl(data, count)
     output = np.zeros(count, np.uint16)
     whole_words = np.frombuffer(data, np.uint8, len(data) // 4 * 4)
-    return output if compiled.decode(whole_words, output) else rvl(data, count)
+    if not compiled.decode(whole_words, output):
+        raise ValueError(f'depth: expected RVL runs that fill {count} pixels, got damaged ones')
+    return output
 
 
 def _from_inverse(stored: np.ndarray, a: float, b: float) -> np.ndarray:
@@ -189,6 +191,8 @@ def _jpeg_size(name: str, data: bytes) -> tuple[int, int]:
         if marker == 0xFF:  # padding
             at += 1
             continue
+        if marker == 0x01 or 0xD0 <= marker <= 0xD9:
+            break  # without a length: decoders skip it, so that a size could hide behind it
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             return struct.unpack_from('>HH', data, at + 5)
         at += 2 + struct.unpack_from('>H', data, at + 2)[0]

@@ -20,6 +20,7 @@ first moment on.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 import os
 import signal
@@ -56,10 +57,8 @@ def run(module: str, kind: str, args: list[str] | None = None) -> int:
 def _spin(node: object) -> bool:
     import rclpy
     from rclpy.executors import ExternalShutdownException
-    try:
+    with suppress(ExternalShutdownException):
         rclpy.spin(node)
-    except ExternalShutdownException:
-        pass
     ended = node.pipeline.stop(EXIT_TIMEOUT)
     node.destroy_node()
     rclpy.try_shutdown()

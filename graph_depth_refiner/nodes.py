@@ -27,10 +27,10 @@ class RefinerNode(Node):
     """Refines from the start."""
 
     def __init__(self, **options) -> None:
-        """Open and start the pipeline."""
+        """Start at once."""
         super().__init__('refiner_node', **options)
         self.pipeline = Pipeline(self)
-        self.pipeline.open()
+        self.pipeline.advertise()
         self.pipeline.start()
 
 
@@ -44,7 +44,7 @@ class LifecycleRefinerNode(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Advertise outputs and services."""
-        self.pipeline.open()
+        self.pipeline.advertise()
         return SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -59,7 +59,7 @@ class LifecycleRefinerNode(LifecycleNode):
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Take back outputs and services."""
-        self.pipeline.close()
+        self.pipeline.withdraw()
         return SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:

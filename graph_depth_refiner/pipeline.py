@@ -62,7 +62,7 @@ class Pipeline:
 
     # ------------------------------------------------------------------ life
 
-    def open(self) -> None:
+    def advertise(self) -> None:
         """Advertise outputs and services."""
         self.outputs = OutputTopics(
             self.node, output_topics(self.depth_role == 'disparity'))
@@ -94,8 +94,8 @@ class Pipeline:
         self.inputs = {}
         return self.worker.stop(timeout) if self.worker else True
 
-    def close(self) -> None:
-        """Give back what `open` took."""
+    def withdraw(self) -> None:
+        """Take back outputs and services."""
         for service in self._entities:
             self.node.destroy_service(service)
         self.outputs.destroy()
@@ -260,4 +260,4 @@ def _place(error: Exception) -> str:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
-    return f'{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}' if trace else 'an unknown place'
+    return f'{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}' if trace else 'nowhere'

@@ -15,9 +15,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 import time
-from typing import Any, Callable, Protocol
+from typing import Any, Protocol
 
 from graph_depth_refiner.assembly import Assembled, Assembler, decode_depth, Inputs, OUTPUTS
 from graph_depth_refiner.config import NodeConfig, RefinerConfig

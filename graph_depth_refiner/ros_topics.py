@@ -15,12 +15,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import time
-from typing import Any, Callable
+from typing import Any
 
 from rclpy.qos import (
-    qos_policy_name_from_kind, qos_profile_sensor_data, QoSProfile, QoSReliabilityPolicy)
-from rclpy.qos import QoSPolicyKind
+    qos_policy_name_from_kind,
+    qos_profile_sensor_data,
+    QoSPolicyKind,
+    QoSProfile,
+    QoSReliabilityPolicy,
+)
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from stereo_msgs.msg import DisparityImage

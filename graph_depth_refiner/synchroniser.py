@@ -21,7 +21,8 @@ refused (it would never release its lock), and it can be asked what waits.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from message_filters import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
 
@@ -80,4 +81,4 @@ class Synchroniser:
 
     def _matched(self, *messages: Any) -> None:
         self.matched += 1
-        self._on_set(dict(zip(self.topics, messages)))
+        self._on_set(dict(zip(self.topics, messages, strict=True)))

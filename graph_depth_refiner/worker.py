@@ -16,8 +16,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 import threading
-from typing import Any, Callable
+from typing import Any
 
 
 class Ledger:

@@ -24,7 +24,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 
-from graph_depth_refiner.assembly import OUTPUTS, output_topics
+from graph_depth_refiner.assembly import output_topics, OUTPUTS
 from graph_depth_refiner.benchmarks.feeder import STAMP
 from graph_depth_refiner.ros_messages import message_type
 

@@ -1,0 +1,167 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Compressed payloads come back, and damaged ones end in one sentence."""
+
+import struct
+
+import cv2
+import numpy as np
+import pytest
+
+from graph_depth_refiner import compressed
+
+ENOUGH = 10 ** 6
+
+
+def png(array):
+    """Encode as PNG."""
+    return cv2.imencode('.png', array)[1].tobytes()
+
+
+def rvl(pixels):
+    """Encode as RVL: runs of zeros and of zigzag differences, three bits a nibble."""
+    nibbles = []
+
+    def put(number):
+        while number > 7:
+            nibbles.append(number & 7 | 8)
+            number >>= 3
+        nibbles.append(number)
+
+    at = previous = 0
+    pixels = [int(value) for value in pixels]
+    while at < len(pixels):
+        start = at
+        while at < len(pixels) and not pixels[at]:
+            at += 1
+        put(at - start)
+        start = at
+        while at < len(pixels) and pixels[at]:
+            at += 1
+        put(at - start)
+        for value in pixels[start:at]:
+            difference = value - previous
+            put(2 * difference if difference >= 0 else -2 * difference - 1)
+            previous = value
+    nibbles += [0] * (-len(nibbles) % 8)
+    words = [
+        sum(nibble << 28 - 4 * place for place, nibble in enumerate(nibbles[i:i + 8]))
+        for i in range(0, len(nibbles), 8)]
+    return struct.pack(f'<{len(words)}I', *words)
+
+
+def depth_payload(body, a=0.0, b=0.0):
+    """Put the header of compressedDepth before a body."""
+    return struct.pack('<iff', 0, a, b) + body
+
+
+def rvl_body(stored):
+    """Put the size before RVL code."""
+    return struct.pack('<II', *stored.shape[::-1]) + rvl(stored.ravel())
+
+
+def some_depth():
+    """Return millimetres with holes and jumps over the whole range."""
+    rng = np.random.default_rng(2)
+    stored = rng.integers(1, 65536, (9, 13)).astype(np.uint16)
+    stored[rng.random(stored.shape) < 0.3] = 0
+    stored[3] = 0
+    return stored
+
+
+@pytest.mark.parametrize('form, body', [
+    ('16UC1; compressedDepth png', png),
+    ('16UC1; compressedDepth', png),
+    ('16UC1', png),
+    ('mono16; compressedDepth rvl', rvl_body),
+])
+def test_millimetres_come_back(form, body):
+    stored = some_depth()
+    depth, encoding = compressed.depth(form, depth_payload(body(stored)), ENOUGH)
+    assert encoding == form.split(';')[0]
+    assert np.array_equal(depth, stored)
+
+
+@pytest.mark.parametrize('codec, body', [('png', png), ('rvl', rvl_body)])
+def test_metres_come_back(codec, body):
+    # stored = a / depth + b, as compressed_depth_image_transport quantises:
+    # with z0 = 100, max 10 m: a = 100 * 101, b = 1 - a / 10
+    a, b = 10100.0, -1009.0
+    metres = np.array([[0.5, 1.0, 2.0, 5.0, np.nan]])
+    stored = np.nan_to_num(np.floor(a / metres + b)).astype(np.uint16)
+    form = f'32FC1; compressedDepth {codec}'
+    depth, encoding = compressed.depth(form, depth_payload(body(stored), a, b), ENOUGH)
+    assert encoding == '32FC1'
+    # one step of 1 / 10100 in inverse depth is 5 ** 2 / 10100 m at 5 m
+    np.testing.assert_allclose(depth, metres, atol=25 / a)
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_rvl_twins_agree(seed):
+    pytest.importorskip('numba')
+    from graph_depth_refiner.fused import rvl as fused
+    rng = np.random.default_rng(seed)
+    stored = (rng.integers(0, 2 ** rng.integers(1, 17), 500)).astype(np.uint16)
+    code = rvl(stored)
+    output = np.zeros(500, np.uint16)
+    assert fused.decode(np.frombuffer(code, np.uint8), output)
+    assert np.array_equal(output, stored)
+    assert np.array_equal(compressed.rvl(code, 500), stored)
+    damaged = bytes(rng.integers(0, 256, len(code)).astype(np.uint8))
+    try:
+        expected = compressed.rvl(damaged, 500)
+    except ValueError:
+        expected = None
+    output[:] = 0
+    whole = fused.decode(np.frombuffer(damaged, np.uint8), output)
+    assert whole == (expected is not None)
+    if whole:
+        assert np.array_equal(output, expected)
+
+
+GOOD = depth_payload(png(some_depth()))
+
+
+@pytest.mark.parametrize('form, data, sentence', [
+    ('16UC1; compressedDepth jpeg', GOOD, 'depth: expected format'),
+    ('8UC1; compressedDepth png', GOOD, 'depth: expected format'),
+    ('', GOOD, 'depth: expected format'),
+    ('16UC1; compressedDepth png', GOOD[:12], 'expected more than 12 bytes'),
+    ('16UC1; compressedDepth png', GOOD[:30], 'depth: expected'),
+    ('16UC1; compressedDepth png', depth_payload(png(np.zeros((4, 4), np.uint8))),
+     'expected 16-bit single-channel png, got uint8'),
+    ('16UC1; compressedDepth rvl', depth_payload(b'\1\0\0\0'), 'expected an RVL size'),
+    ('16UC1; compressedDepth rvl', depth_payload(rvl_body(some_depth())[:20]), 'RVL'),
+    ('16UC1; compressedDepth rvl', depth_payload(struct.pack('<II', 2 ** 31, 2 ** 31)),
+     'expected at most 1000000 pixels'),
+    ('32FC1; compressedDepth png', depth_payload(png(some_depth()), float('nan')),
+     'expected finite quantisation parameters'),
+])
+def test_bad_depth_is_refused(form, data, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        compressed.depth(form, data, ENOUGH)
+
+
+@pytest.mark.parametrize('suffix', ['.png', '.jpg'])
+def test_size_is_read_before_the_pixels(suffix):
+    data = cv2.imencode(suffix, np.zeros((300, 400, 3), np.uint8))[1].tobytes()
+    assert compressed.picture('image', data, ENOUGH).shape == (300, 400, 3)
+    with pytest.raises(ValueError, match='image: expected at most 1000 pixels .*got 400x300'):
+        compressed.picture('image', data, 1000)
+
+
+@pytest.mark.parametrize('data', [b'', b'GIF89a', b'\xff\xd8', b'\xff\xd8\xff\xe0\0\x10junk'])
+def test_no_picture_is_refused(data):
+    with pytest.raises(ValueError, match='image: expected'):
+        compressed.picture('image', data, ENOUGH)

@@ -1,0 +1,136 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Refined arrays as the fields of messages."""
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import Image, PointCloud2
+from sensor_msgs_py import point_cloud2
+from std_msgs.msg import Header
+from stereo_msgs.msg import DisparityImage
+
+from graph_depth_refiner import outgoing
+from graph_depth_refiner.conversions import decode_depth, decode_disparity
+from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
+from graph_depth_refiner.ros_messages import filled
+
+CAMERA = Intrinsics(fx=2.0, fy=4.0, cx=1.0, cy=0.5)
+HEADER = Header(frame_id='optical')
+
+
+def refined(depth, normals=None):
+    """Return a result with this depth, seen straight on unless said otherwise."""
+    depth = np.array(depth, np.float32)
+    if normals is None:
+        normals = np.broadcast_to(np.float32([0, 0, -1]), (*depth.shape, 3)).copy()
+        normals[np.isnan(depth)] = np.nan
+    return Refined(
+        depth, normals, np.ones_like(depth), np.ones(depth.shape, np.uint8), Status.REFINED, 1, 0)
+
+
+@pytest.mark.parametrize('encoding, expected', [
+    ('16UC1', [1.234, 0, 0, 0, 65.535]), ('mono16', [1.234, 0, 0, 0, 65.535]),
+    ('32FC1', [1.2344, np.nan, 70, np.inf, 65.535]),
+    ('64FC1', [1.2344, np.nan, 70, np.inf, 65.535])])
+def test_depth_in_the_encoding_that_came_in(encoding, expected):
+    depth = np.array([[1.2344, np.nan, 70, np.inf, 65.535]], np.float32)
+    message = filled(Image, HEADER, outgoing.depth_fields(depth, encoding))
+    back, told = decode_depth(message, 100)
+    assert told == encoding
+    assert message.header == HEADER
+    np.testing.assert_allclose(back, [expected], rtol=1e-6)
+
+
+def test_a_strided_array_is_made_contiguous():
+    array = np.arange(24, dtype=np.uint8).reshape(4, 6)[:, ::2]
+    fields = outgoing.image_fields(array, 'mono8')
+    assert fields['step'] == 3
+    assert fields['data'].tolist() == array.ravel().tolist()
+
+
+def test_colours_of_normals():
+    # a wall ahead is blue, one facing left red-less, a floor green, and nothing black
+    normals = np.array([[[0, 0, -1], [-1, 0, 0], [0, -1, 0], [np.nan] * 3]], np.float32)
+    assert outgoing.normal_colors(normals)[0].tolist() == [
+        [128, 128, 255], [0, 128, 128], [128, 255, 128], [0, 0, 0]]
+
+
+def test_cloud_is_read_by_others():
+    frame = Frame(
+        np.array([[[1, 2, 3], [4, 5, 6]]], np.uint8), np.ones((1, 2), np.float32), CAMERA)
+    message = filled(
+        PointCloud2, HEADER, outgoing.cloud_fields(frame, refined([[2.0, np.nan]])))
+    points = point_cloud2.read_points(message)
+    assert points.dtype.names == (
+        'x', 'y', 'z', 'rgb', 'normal_x', 'normal_y', 'normal_z', 'curvature')
+    # x = (0 - 1) / 2 * 2 m, y = (0 - 0.5) / 4 * 2 m
+    assert points[0].tolist()[:3] == (-1, -0.25, 2)
+    assert points['rgb'].view(np.uint32).tolist() == [0x010203, 0x040506]
+    assert np.isnan(points[1].tolist()[0])
+    assert (message.height, message.width, message.row_step) == (1, 2, 64)
+    assert not message.is_dense
+
+
+def test_dense_only_where_all_is_known():
+    frame = Frame(np.zeros((2, 2), np.uint8), np.ones((2, 2), np.float32), CAMERA)
+    assert outgoing.cloud_fields(frame, refined(np.ones((2, 2))))['is_dense']
+    lacking = refined(np.ones((2, 2)))
+    lacking.normals[0, 0] = np.nan
+    assert not outgoing.cloud_fields(frame, lacking)['is_dense']
+
+
+def test_cloud_twins_agree():
+    fused = pytest.importorskip('graph_depth_refiner.fused.outgoing')
+    rng = np.random.default_rng(0)
+    depth = rng.uniform(1, 3, (7, 9)).astype(np.float32)
+    normals = rng.normal(size=(7, 9, 3)).astype(np.float32)
+    normals /= np.linalg.norm(normals, axis=-1, keepdims=True)
+    normals[2, 3:6] = np.nan
+    depth[4, 4] = np.nan
+    colors = rng.integers(0, 2 ** 24, (7, 9)).astype(np.uint32)
+    camera = np.float32([5, 6, 4, 3])
+    clouds = []
+    for twin in (fused, outgoing):
+        points = np.empty((7, 9, 8), np.float32)
+        finite = twin.cloud_points(depth, normals, colors, camera, points, points.view(np.uint32))
+        assert finite.astype(bool).tolist() == [True, True, False, True, False, True, True]
+        clouds.append(points)
+    np.testing.assert_allclose(clouds[0], clouds[1], atol=1e-6)
+
+
+def test_curvature_of_a_plane_and_of_a_ridge():
+    normals = np.zeros((5, 6, 3), np.float32)
+    normals[..., 2] = -1
+    assert not outgoing.curvature(normals).any()
+    normals[:, 3:] = [0, -1, 0]
+    # beside the ridge three of nine normals differ by 90 degrees: 1 - |(0, 3, 6)| / 9
+    assert outgoing.curvature(normals)[2, 2] == pytest.approx(1 - np.hypot(3, 6) / 9)
+
+
+@pytest.mark.parametrize('image, expected', [
+    (np.full((1, 1), 5, np.uint8), 0x050505),
+    (np.full((1, 1), 5 << 8, np.uint16), 0x050505),
+    (np.full((1, 1, 3), (1, 0.5, 0), np.float32), 0xFF7F00),
+])
+def test_colours_of_any_image(image, expected):
+    assert outgoing.packed_colors(image)[0, 0] == expected
+
+
+def test_disparity_like_its_source():
+    source = DisparityImage(f=100.0, t=0.5, min_disparity=4.0, max_disparity=9.0)
+    fields = outgoing.disparity_fields(np.array([[5.0, 10.0, np.nan]], np.float32), source)
+    message = filled(DisparityImage, HEADER, fields)
+    assert (message.min_disparity, message.max_disparity) == (4, 10)
+    assert message.header == message.image.header == HEADER
+    np.testing.assert_allclose(decode_disparity(message, 100)[0], [[5, 10, 0]])

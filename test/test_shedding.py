@@ -1,0 +1,71 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Work is shed in the stated order and taken up again."""
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.shedding import RECOVERY, Shedder, STAGES
+
+
+def run(shedder, frames, cost, period=1.0):
+    """Feed frames of one cost; return the stages seen, each once."""
+    stages = [shedder.stage]
+    for _ in range(frames):
+        shedder.observe(period, cost)
+        if shedder.stage != stages[-1]:
+            stages.append(shedder.stage)
+    return stages
+
+
+def test_overload_goes_through_all_stages_in_order():
+    assert run(Shedder(), 200, cost=2.0) == list(range(len(STAGES)))
+
+
+def test_first_steps_then_resolution():
+    config = RefinerConfig(iterations=10)
+    shedder, work = Shedder(), []
+    for shedder.stage in range(len(STAGES)):
+        shed = shedder.apply(config)
+        work.append((shed.iterations, shed.solve_scale))
+    assert work == [(10, 0), (7, 0), (5, 0), (3, 0), (3, 2), (3, 4)]
+
+
+def test_load_that_fits_changes_nothing():
+    assert run(Shedder(), 1000, cost=0.8) == [0]
+
+
+def test_one_slow_frame_changes_nothing():
+    shedder = Shedder()
+    run(shedder, 50, cost=0.5)
+    shedder.observe(1.0, 1.5)
+    assert run(shedder, 100, cost=0.5) == [0]
+
+
+def test_recovers_when_there_is_time_again():
+    shedder = Shedder()
+    run(shedder, 30, cost=2.0)
+    assert shedder.stage > 0
+    assert run(shedder, len(STAGES) * (RECOVERY + 20), cost=0.3)[-1] == 0
+
+
+def test_converged_mode_is_left_alone():
+    config = RefinerConfig(mode='converged')
+    shedder = Shedder()
+    shedder.stage = len(STAGES) - 1
+    assert shedder.apply(config) is config
+
+
+def test_no_step_stays_no_step():
+    shedder = Shedder()
+    shedder.stage = 1
+    assert shedder.apply(RefinerConfig(iterations=0)).iterations == 0
