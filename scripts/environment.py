@@ -95,10 +95,12 @@ def make_environment(sourced: str) -> None:
     pip = pip_install.Pip(VENV, WORKSPACE / 'tmp', WORKSPACE / 'setup.log')
     pip.create(system_packages=bool(sourced))
     scripts = Path(__file__).parent
+    requirements, constraints = scripts / 'requirements.txt', scripts / 'constraints.txt'
     if sourced:
-        pip.install_missing(scripts / 'requirements.txt', scripts / 'constraints.txt')
+        pip.install_missing(requirements, constraints)
     else:
-        pip.install('-r', scripts / 'requirements.txt', '-c', scripts / 'constraints.txt')
+        pip.install_cpu_torch(requirements)
+        pip.install('-r', requirements, '-c', constraints)
         _say('Adding launch, ros2cli and message_filters')
         upstream.install(VENV, upstream.fetch(pip))
     (WORKSPACE / 'python').write_text(sys.executable + '\n')
