@@ -39,8 +39,8 @@ RESERVE = 32 * 2 ** 20  # bytes of disk that closing a part may need
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class DiskFullError(Exception):
-    """No space is left for the next frame."""
+class Stopped(Exception):
+    """The run has to end early; says why."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,21 @@ class Summary:
 
 def refine_bag(
         job: BagJob, started: Callable[[int, int], None] = lambda total, done: None,
-        advanced: Callable[[], None] = lambda: None) -> Summary:
-    """Refine every frame of a recording, going on where an earlier run stopped."""
+        advanced: Callable[[], None] = lambda: None,
+        wanted: Callable[[], bool] = lambda: True) -> Summary:
+    """
+    Refine every frame of a recording, going on where an earlier run stopped.
+
+    `started` hears how many frames there are and how many are done, `advanced` of each
+    frame; the run stops between two messages when `wanted` says no.
+    """
     job = replace(job, config=job.config.with_values(time_budget_ms=0.0))  # no clock decides
     with reading(job.source) as bag:
         plan = plan_frames(bag, job.slop, **job.topics)
         names = _output_names(job, plan, bag)
         position = _position(job, bag)
         started(len(plan.frames), position.frame)
-        run = _Run(job, bag, plan, names, position, advanced)
+        run = _Run(job, bag, plan, names, position, advanced, wanted)
         with _stopping(run):
             run.run()
         return Summary(
@@ -105,7 +111,8 @@ class _Run:
     """One pass over the recording."""
 
     def __init__(self, job: BagJob, bag: Bag, plan: Plan, names: dict[str, str],
-                 position: Position, advanced: Callable[[], None]) -> None:
+                 position: Position, advanced: Callable[[], None],
+                 wanted: Callable[[], bool]) -> None:
         self.job, self.bag, self.plan, self.names = job, bag, plan, names
         self.first = self.saved = position
         self.done = position.frame
@@ -113,7 +120,7 @@ class _Run:
         self.stopped = ''
         self.writer = BagWriter(
             job.target, job.storage or bag.storage, _all_topics(bag, names), position.parts)
-        self._advanced = advanced
+        self._advanced, self._wanted = advanced, wanted
         self._refiner = DepthRefiner(job.config, job.device)
         self._refiner.state = position.state
         self._assembler = Assembler()
@@ -127,7 +134,9 @@ class _Run:
                 self._kept[number] = message
             if number < self.first.message:
                 continue
-            self._write(message)
+            if not self._wanted():
+                raise Stopped('interrupted')
+            self._write([message])
             while self._is_complete(number):
                 self._refine(self.plan.frames[self.done], message.time, uses)
             if 0 < self.job.part_bytes <= self.writer.bytes:
@@ -147,18 +156,20 @@ class _Run:
         except ValueError as error:
             self.skipped[str(error)] += 1
         else:
-            for message in _messages(assembled, refined, self.names, time):
-                self._write(message)
+            self._write(list(_messages(assembled, refined, self.names, time)))
         for number in members.members:
             if uses[number] <= self.done:
                 del self._kept[number]
         self.done += 1
         self._advanced()
 
-    def _write(self, message: Message) -> None:
-        if shutil.disk_usage(self.job.target).free < RESERVE + len(message.data):
-            raise DiskFullError
-        self.writer.write(message)
+    def _write(self, messages: list[Message]) -> None:
+        """Write all the messages, or none and stop."""
+        needed = RESERVE + sum(len(message.data) for message in messages)
+        if shutil.disk_usage(self.job.target).free < needed:
+            raise Stopped('the disk is full')
+        for message in messages:
+            self.writer.write(message)
 
     def _finish_part(self, next_message: int) -> None:
         self.writer.finish()
@@ -181,13 +192,11 @@ class _Run:
 
 @contextmanager
 def _stopping(run: _Run) -> Iterator[None]:
-    """Leave a whole bag of what is done when the disk fills or the user stops the run."""
+    """Leave a whole bag of what is done when the run has to end early."""
     try:
         yield
-    except DiskFullError:
-        run.stop('the disk is full', finish=True)
-    except KeyboardInterrupt:
-        run.stop('interrupted', finish=True)
+    except Stopped as why:
+        run.stop(str(why), finish=True)
     except (OSError, sqlite3.Error) as error:
         if not _means_full(error):
             raise

@@ -16,6 +16,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 import glob
 from pathlib import Path
@@ -150,17 +152,31 @@ def _holds_bags(path: Path) -> bool:
 
 def _run_one(job: BagJob) -> int:
     bar: list[Progress] = []
-    previous = signal.signal(signal.SIGTERM, _interrupt)
-    try:
+    with _asked_to_stop() as asked:
         summary = refine_bag(
             job, lambda total, done: bar.append(Progress('frames', total, done)),
-            lambda: bar[0].advance())
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-        for progress in bar:
-            progress.close()
+            lambda: bar[0].advance(), lambda: not asked)
+    bar[0].close()
     return report(summary)
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+@contextmanager
+def _asked_to_stop() -> Iterator[list[int]]:
+    """Collect Ctrl-C and SIGTERM, so that no message is cut in two; the second one kills."""
+    asked: list[int] = []
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    def ask(number: int, _: object) -> None:
+        asked.append(number)
+        restore()
+
+    for number in previous:
+        signal.signal(number, ask)
+    try:
+        yield asked
+    finally:
+        restore()

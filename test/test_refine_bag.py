@@ -1,0 +1,223 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Test that recordings are refined whole, in order and always to the same bytes."""
+
+import argparse
+from types import SimpleNamespace
+
+from bag_helpers import frames, RunningMean, SHAPE, write_bag
+from graph_depth_refiner import bag_refinement, refine_bag
+from graph_depth_refiner.bags import BagWriter, Message, reading
+from graph_depth_refiner.make_bag import messages, topics
+import numpy as np
+import pytest
+
+PART = 12000  # bytes: about two frames of this size with their results
+
+
+@pytest.fixture(autouse=True)
+def cheap_refiner(monkeypatch):
+    """Refine by a running mean, so that the past matters and the tests are fast."""
+    monkeypatch.setattr(bag_refinement, 'DepthRefiner', RunningMean)
+
+
+def job(source, target, *options):
+    """Return the job the command line would run."""
+    parser = argparse.ArgumentParser()
+    refine_bag.add_arguments(parser)
+    made, = refine_bag.plan(parser.parse_args([str(source), str(target), *options]))
+    return made
+
+
+def split_job(source, target, *options):
+    """Return a job that splits into several parts of this small recording."""
+    made = job(source, target, *options)
+    return type(made)(**{**vars(made), 'part_bytes': PART})
+
+
+def contents(folder):
+    """Return the bytes of every file of a recording, by name."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def stored(folder, ending):
+    """Return the messages of the topics with this ending."""
+    with reading(folder) as bag:
+        return [m for m in bag.messages() if m.topic.endswith(ending)]
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+@pytest.mark.parametrize('compressed', [False, True])
+def test_every_frame_in_order_and_the_input_untouched(tmp_path, storage, compressed):
+    source = write_bag(tmp_path / 'in', 6, storage, compressed)
+    summary = bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    assert (summary.frames, summary.total, summary.stopped) == (6, 6, '')
+    with reading(source) as bag:
+        before = list(bag.messages())
+    with reading(tmp_path / 'out') as bag:
+        assert bag.storage == storage
+        after = list(bag.messages())
+    refined = [m for m in after if '_refined/' in m.topic or '/normals/' in m.topic]
+    assert [m for m in after if m not in refined] == before
+    depths = [m for m in refined if m.topic == '/camera/depth_refined/image']
+    assert [m.stamp() for m in depths] == pytest.approx([f.stamp for f in frames(6)])
+    assert len(refined) == 6 * 6  # six topics of six frames
+    # a running mean of the first two frames, the second 0.01 m nearer: 0.005 m less
+    first, second = (
+        np.frombuffer(m.decoded().data, np.uint16 if compressed else np.float32).reshape(SHAPE)
+        for m in depths[:2])
+    unit = 1000 if compressed else 1
+    assert (first[0, 0] - second[0, 0]) / unit == pytest.approx(0.005, abs=5e-4)
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_twice_the_same_bytes(tmp_path, storage):
+    source = write_bag(tmp_path / 'in', 6, storage)
+    for name in ('one', 'two'):
+        bag_refinement.refine_bag(split_job(source, tmp_path / name))
+    assert contents(tmp_path / 'one') == contents(tmp_path / 'two')
+    assert len(contents(tmp_path / 'one')) > 3  # it was split
+
+
+@pytest.mark.parametrize(('storage', 'killed_after'), [
+    *(('mcap', frame) for frame in range(6)), ('sqlite3', 4)])
+def test_killed_and_run_again_gives_the_same_bytes(tmp_path, monkeypatch, storage, killed_after):
+    source = write_bag(tmp_path / 'in', 6, storage)
+    bag_refinement.refine_bag(split_job(source, tmp_path / 'whole'))
+
+    class Killed(Exception):
+        """Nothing handles this, as nothing handles SIGKILL."""
+
+    left = [killed_after]
+
+    def refine(self, frame, plain=RunningMean.refine):
+        if not left[0]:
+            raise Killed
+        left[0] -= 1
+        return plain(self, frame)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunningMean, 'refine', refine)
+        with pytest.raises(Killed):
+            bag_refinement.refine_bag(split_job(source, tmp_path / 'killed'))
+    begun = []
+    summary = bag_refinement.refine_bag(
+        split_job(source, tmp_path / 'killed'), lambda total, done: begun.append(done))
+    assert summary.frames == 6
+    assert contents(tmp_path / 'killed') == contents(tmp_path / 'whole')
+    assert begun[0] <= killed_after
+    assert begun[0] > 0 or killed_after < 3  # it did not start from the beginning
+
+
+def test_an_interrupted_run_leaves_a_readable_bag_and_goes_on(tmp_path):
+    source = write_bag(tmp_path / 'in', 6)
+    bag_refinement.refine_bag(split_job(source, tmp_path / 'whole'))
+    done = []
+    summary = bag_refinement.refine_bag(
+        split_job(source, tmp_path / 'out'), advanced=lambda: done.append(1),
+        wanted=lambda: len(done) < 4)
+    assert (summary.frames, summary.total, summary.stopped) == (4, 6, 'interrupted')
+    assert len(stored(tmp_path / 'out', 'depth_refined/image')) == 4
+    bag_refinement.refine_bag(split_job(source, tmp_path / 'out'))
+    assert contents(tmp_path / 'out') == contents(tmp_path / 'whole')
+
+
+@pytest.mark.parametrize('noticed', [True, False])
+def test_a_full_disk_leaves_a_readable_bag_and_goes_on(tmp_path, monkeypatch, noticed):
+    source = write_bag(tmp_path / 'in', 6)
+    bag_refinement.refine_bag(split_job(source, tmp_path / 'whole'))
+    written = []
+    with monkeypatch.context() as patch:
+        if noticed:  # there is some space left to close the recording
+            patch.setattr(bag_refinement.shutil, 'disk_usage', lambda path: SimpleNamespace(
+                free=0 if len(written) > 30 else 10 ** 12))
+
+        def write(self, message, plain=BagWriter.write):
+            written.append(message)
+            if not noticed and len(written) > 30:
+                raise OSError(28, 'No space left on device')
+            plain(self, message)
+
+        patch.setattr(BagWriter, 'write', write)
+        summary = bag_refinement.refine_bag(split_job(source, tmp_path / 'out'))
+    assert summary.stopped == 'the disk is full'
+    assert 0 < summary.frames < 6
+    assert len(stored(tmp_path / 'out', 'depth_refined/image')) == summary.frames
+    assert refine_bag.report(summary) == 1
+    bag_refinement.refine_bag(split_job(source, tmp_path / 'out'))
+    assert contents(tmp_path / 'out') == contents(tmp_path / 'whole')
+
+
+def test_other_settings_do_not_go_on_with_an_old_run(tmp_path):
+    source = write_bag(tmp_path / 'in', 4)
+    bag_refinement.refine_bag(job(source, tmp_path / 'out'), wanted=lambda: False)
+    with pytest.raises(ValueError, match='got one begun from another recording or with other'):
+        bag_refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'iterations=3'))
+
+
+def test_a_finished_recording_is_not_overwritten(tmp_path):
+    source = write_bag(tmp_path / 'in', 2)
+    bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    with pytest.raises(ValueError, match='expected a new folder'):
+        bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+
+
+def test_refined_topics_are_not_refined_again(tmp_path):
+    source = write_bag(tmp_path / 'in', 2)
+    bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    with pytest.raises(ValueError, match='choose another --namespace'):
+        bag_refinement.refine_bag(job(tmp_path / 'out', tmp_path / 'again'))
+    summary = bag_refinement.refine_bag(
+        job(tmp_path / 'out', tmp_path / 'again', '--namespace', '/twice'))
+    assert summary.frames == 2
+
+
+def test_damaged_frames_are_skipped_and_said(tmp_path, capsys):
+    source = tmp_path / 'in'
+    source.mkdir()
+    writer = BagWriter(source, 'mcap', topics(False), [])
+    for number, frame in enumerate(frames(3)):
+        for message in messages((frame, round(frame.stamp * 1e9)), False):
+            if number == 1 and message.topic.endswith('depth/image'):
+                message = Message(message.topic, message.kind, message.time, message.data[:-40])
+            writer.write(message)
+    writer.finish()
+    summary = bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    assert (summary.frames, summary.total) == (2, 3)
+    assert refine_bag.report(summary) == 0
+    assert '2 of 3 frames refined; 1 skipped: /camera/depth/image' in capsys.readouterr().out
+
+
+def test_depth_without_an_image_near_in_time_is_said(tmp_path, capsys):
+    source = tmp_path / 'in'
+    source.mkdir()
+    writer = BagWriter(source, 'mcap', topics(False), [])
+    for number, frame in enumerate(frames(9)):
+        for message in messages((frame, round(frame.stamp * 1e9)), False):
+            if number < 5 or not message.topic.endswith('image_color'):
+                writer.write(message)
+    writer.finish()
+    summary = bag_refinement.refine_bag(job(source, tmp_path / 'out', '--slop', '0.04'))
+    # the image of frame 4 is 1/30 s from frame 5 and 2/30 s from frame 6
+    assert (summary.frames, summary.unmatched) == (6, 3)
+    refine_bag.report(summary)
+    assert '3 depth images have no image near enough' in capsys.readouterr().out
+
+
+def test_points_only_where_asked_for(tmp_path):
+    source = write_bag(tmp_path / 'in', 1)
+    bag_refinement.refine_bag(job(source, tmp_path / 'out', '--points', '--storage', 'sqlite3'))
+    cloud, = stored(tmp_path / 'out', '/points')
+    assert (cloud.decoded().height, cloud.decoded().width) == SHAPE
+    assert [field.name for field in cloud.decoded().fields][:3] == ['x', 'y', 'z']
