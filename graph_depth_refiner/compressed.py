@@ -20,6 +20,8 @@ import struct
 import cv2
 import numpy as np
 
+from graph_depth_refiner.frame import MAX_SIDE
+
 PNG = b'\x89PNG\r\n\x1a\n'
 JPEG = b'\xff\xd8'
 # int32 kind, float32 parameters a and b of the inverse-depth quantisation
@@ -33,6 +35,9 @@ def check_size(name: str, height: int, width: int, max_pixels: int) -> None:
     """Refuse images without pixels or with too many, before anything is allocated."""
     if height < 1 or width < 1:
         raise ValueError(f'{name}: expected at least 1x1 pixels, got {width}x{height}')
+    if max(height, width) > MAX_SIDE:
+        raise ValueError(
+            f'{name}: expected sides of at most {MAX_SIDE} pixels, got {width}x{height}')
     if height * width > max_pixels:
         raise ValueError(
             f'{name}: expected at most {max_pixels} pixels (max_pixels), got {width}x{height}')

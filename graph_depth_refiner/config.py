@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-import math
 from typing import Any, TypeVar
 
 _TUNABLE = 'tunable'
@@ -52,17 +51,17 @@ class Tunable:
 
     def check(self, value: Any) -> Any:
         """Return the value in its own type, or raise ValueError in one sentence."""
-        if self.kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if self.kind is float and type(value) is int and self.low <= value <= self.high:
             value = float(value)
         if type(value) is not self.kind:
-            self._refuse(f'{value!r} ({type(value).__name__})')
+            self._refuse(f'{_shown(value)} ({type(value).__name__})')
         if self.choices and value not in self.choices:
-            self._refuse(repr(value))
+            self._refuse(_shown(value))
         if self.kind in (int, float):
-            if not math.isfinite(value) or not self.low <= value <= self.high:
-                self._refuse(repr(value))
+            if not self.low <= value <= self.high:  # nor is NaN
+                self._refuse(_shown(value))
             if self.odd and value % 2 == 0:
-                self._refuse(repr(value))
+                self._refuse(_shown(value))
         return value
 
     def parse(self, text: str) -> Any:
@@ -72,10 +71,19 @@ class Tunable:
                 return {'true': True, 'false': False}[text.lower()]
             return self.check(self.kind(text))
         except (KeyError, ValueError):
-            self._refuse(repr(text))
+            self._refuse(_shown(text))
 
     def _refuse(self, got: str) -> None:
         raise ValueError(f'{self.name}: expected {self.bounds}, got {got}')
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a sentence, however long it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        return 'an integer of thousands of digits'
+    return text if len(text) <= 80 else f'{text[:77]}...'
 
 
 def tunable(default: Any, meaning: str, **known: Any) -> Any:
