@@ -46,8 +46,9 @@ class Tunable:
             return 'one of ' + ', '.join(self.choices)
         if self.kind is str:
             return 'text'
-        kind = {int: 'odd integer' if self.odd else 'integer', float: 'number'}[self.kind]
-        return f'{kind} from {self.low:g} to {self.high:g}'
+        if self.kind is int:
+            return f'{"odd " if self.odd else ""}integer from {self.low} to {self.high}'
+        return f'number from {self.low:g} to {self.high:g}'
 
     def check(self, value: Any) -> Any:
         """Return the value in its own type, or raise ValueError in one sentence."""
