@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -87,10 +88,10 @@ class DepthRefiner:
         return finish(solution, self._backend.numpy(solution.x), measured, clock)
 
 
-def deadline(clock: StageClock, config: RefinerConfig) -> float | None:
-    """Return when the solver has to stop, or None for never."""
+def deadline(clock: StageClock, config: RefinerConfig) -> float:
+    """Return when the solver has to stop, of time.perf_counter."""
     budget = config.time_budget_ms
-    return clock.start + 1e-3 * budget if budget > 0 else None
+    return clock.start + 1e-3 * budget if budget > 0 else math.inf
 
 
 def finish(solution, planes: np.ndarray, measured: Measured, clock: StageClock) -> Refined:
