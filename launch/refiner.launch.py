@@ -1,0 +1,96 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Start the refiner beside a camera."""
+
+import os
+from pathlib import Path
+
+from ament_index_python.packages import get_package_share_directory
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
+from launch_ros.actions import LifecycleNode, Node
+
+from launch import LaunchDescription
+
+SHARE = Path(get_package_share_directory('graph_depth_refiner'))
+CAMERAS = sorted(path.stem for path in (SHARE / 'config').glob('*.yaml'))
+ROLES = ('image', 'depth', 'disparity', 'confidence', 'camera_info')
+PROFILE_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
+
+
+def arguments():
+    """Declare what can be given on the command line."""
+    return [
+        DeclareLaunchArgument(
+            'namespace', default_value='',
+            description='Namespace of the node, usually that of the camera'),
+        DeclareLaunchArgument(
+            'name', default_value='refiner_node', description='Name of the node'),
+        DeclareLaunchArgument(
+            'camera', default_value='', choices=['', *CAMERAS],
+            description='Preset of topics and settings for a camera, a file of config/'),
+        DeclareLaunchArgument(
+            'params_file', default_value='',
+            description='YAML file of parameters that go before those of the preset'),
+        DeclareLaunchArgument(
+            'device', default_value='', description='Where to compute: auto, cpu, cuda:0, …'),
+        *(DeclareLaunchArgument(
+            role, default_value='', description=f"Topic to take as {role}, if not the preset's")
+          for role in ROLES),
+        DeclareLaunchArgument(
+            'use_sim_time', default_value='false', choices=['true', 'false'],
+            description='Take the time from /clock, as with recordings'),
+        DeclareLaunchArgument(
+            'lifecycle', default_value='false', choices=['true', 'false'],
+            description='Start the managed node, which waits to be configured and activated'),
+        DeclareLaunchArgument(
+            'dds_profile', default_value='true', choices=['true', 'false'],
+            description='Give Fast DDS shared memory that holds images, unless it has a profile'),
+        DeclareLaunchArgument('log_level', default_value='info', description='Least level to log'),
+    ]
+
+
+def start(context):
+    """Turn the arguments into the node."""
+    given = context.launch_configurations
+    parameters = []
+    if given['camera']:
+        parameters.append(str(SHARE / 'config' / f'{given["camera"]}.yaml'))
+    if given['params_file']:
+        parameters.append(given['params_file'])
+    values = {f'{role}_topic': given[role] for role in ROLES if given[role]}
+    if given['disparity']:
+        values['input_kind'] = 'disparity'
+    if given['device']:
+        values['device'] = given['device']
+    parameters.append({**values, 'use_sim_time': given['use_sim_time'] == 'true'})
+    managed = given['lifecycle'] == 'true'
+    node = (LifecycleNode if managed else Node)(
+        package='graph_depth_refiner',
+        executable='refiner_lifecycle_node' if managed else 'refiner_node',
+        name=given['name'], namespace=given['namespace'], parameters=parameters,
+        output='screen', ros_arguments=['--log-level', given['log_level']])
+    return [*dds_profile(given['dds_profile'] == 'true'), node]
+
+
+def dds_profile(wanted):
+    """Set the profile for large messages where none is set."""
+    if not wanted or any(os.environ.get(name) for name in PROFILE_VARIABLES):
+        return []
+    profile = str(SHARE / 'config' / 'fastdds_large_messages.xml')
+    return [SetEnvironmentVariable(name, profile) for name in PROFILE_VARIABLES]
+
+
+def generate_launch_description():
+    """Describe the launch."""
+    return LaunchDescription([*arguments(), OpaqueFunction(function=start)])

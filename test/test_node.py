@@ -1,0 +1,258 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The node over DDS: what it publishes, parameters, services, signals, several at once."""
+
+import signal
+import time
+
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from node_bench import Bench, frame, NodeProcess, parameters, PATIENCE, running
+import numpy as np
+import pytest
+from rcl_interfaces.srv import DescribeParameters, GetParameters, ListParameters, SetParameters
+import rclpy
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import Image
+from std_srvs.srv import SetBool, Trigger
+
+from graph_depth_refiner.config import NodeConfig, RefinerConfig
+from graph_depth_refiner.conversions import decode_depth
+from graph_depth_refiner.frame import Provenance
+
+
+@pytest.fixture(scope='module')
+def node_and_bench():
+    with running(*parameters(use_confidence='always')) as (process, bench):
+        bench.refines('points')
+        yield process, bench
+
+
+@pytest.fixture
+def bench(node_and_bench):
+    return node_and_bench[1]
+
+
+def call(bench, kind, name, request):
+    """Call a service and return the answer."""
+    client = bench.node.create_client(kind, name)
+    assert client.wait_for_service(10.0)
+    future = client.call_async(request)
+    bench.wait_for(future.done, f'an answer of {name}', 10.0)
+    bench.node.destroy_client(client)
+    return future.result()
+
+
+def test_outputs_carry_the_header_and_agree(bench):
+    bench.refines('points')
+    stamp = max(bench.heard['points'])
+    bench.wait_for(
+        lambda: all(stamp in heard for heard in bench.heard.values()), 'all outputs', 10.0)
+    found = {topic: heard[stamp] for topic, heard in bench.heard.items()}
+    for message in found.values():
+        assert message.header.frame_id == 'camera_optical_frame'
+        assert (message.width, message.height) == (64, 48)
+    assert {topic: m.encoding for topic, m in found.items() if hasattr(m, 'encoding')} == {
+        'depth_refined/image': '16UC1', 'depth_refined/confidence': '32FC1',
+        'depth_refined/provenance': 'mono8', 'normals/image': '32FC3',
+        'normals/image_color': 'rgb8'}
+    depth, _ = decode_depth(found['depth_refined/image'], 10 ** 6)
+    cloud = np.frombuffer(found['points'].data, np.float32).reshape(48, 64, 8)
+    np.testing.assert_allclose(cloud[..., 2], depth, atol=0.0006)  # millimetres
+    np.testing.assert_allclose(depth, 2, atol=0.1)
+    provenance = np.frombuffer(found['depth_refined/provenance'].data, np.uint8)
+    assert (provenance.reshape(48, 64)[16:24, 21:32] == Provenance.FILLED).all()
+    assert found['depth_refined/camera_info'].k[0] == 60
+
+
+@pytest.mark.parametrize('encoding', ['32FC1', '64FC1', 'mono16'])
+def test_depth_comes_back_as_it_came(bench, encoding):
+    stored = np.nan_to_num(frame().depth)
+    data = (1000 * stored).astype(np.uint16) if encoding == 'mono16' else stored.astype(
+        {'32FC1': np.float32, '64FC1': np.float64}[encoding])
+    answer = bench.refines(depth={
+        'encoding': encoding, 'step': 64 * data.itemsize, 'data': data.tobytes()})
+    assert answer.encoding == encoding
+    np.testing.assert_allclose(decode_depth(answer, 10 ** 6)[0], 2, atol=0.1)
+
+
+def test_disabled_means_unchanged(bench):
+    assert call(bench, SetBool, '/refiner_node/enable', SetBool.Request(data=False)).success
+    answer = bench.refines()
+    assert answer.data == bench.refines().data  # no warm start, no noise: the bytes themselves
+    assert np.frombuffer(answer.data, np.uint16).reshape(48, 64)[20, 25] == 0
+    assert call(bench, SetBool, '/refiner_node/enable', SetBool.Request(data=True)).success
+    bench.wait_for(
+        lambda: np.frombuffer(bench.refines().data, np.uint16).reshape(48, 64)[20, 25] > 0,
+        'the hole to be filled again', 10.0)
+
+
+def test_reset_is_served(bench):
+    answer = call(bench, Trigger, '/refiner_node/reset', Trigger.Request())
+    assert answer.success and answer.message
+    bench.refines()
+
+
+def test_every_parameter_is_described_and_can_be_set_or_says_why_not(bench):
+    names = call(bench, ListParameters, '/refiner_node/list_parameters',
+                 ListParameters.Request()).result.names
+    known = {**RefinerConfig.tunables(), **NodeConfig.tunables()}
+    assert set(known) <= set(names)
+    described = call(bench, DescribeParameters, '/refiner_node/describe_parameters',
+                     DescribeParameters.Request(names=list(known))).descriptors
+    values = call(bench, GetParameters, '/refiner_node/get_parameters',
+                  GetParameters.Request(names=list(names))).values
+    results = call(bench, SetParameters, '/refiner_node/set_parameters', SetParameters.Request(
+        parameters=[
+            Parameter.from_parameter_msg(
+                rclpy.parameter.ParameterMsg(name=name, value=value)).to_parameter_msg()
+            for name, value in zip(names, values, strict=True)])).results
+    for name, result in zip(names, results, strict=True):
+        assert result.successful or result.reason, name
+        if name in known and not known[name].fixed:
+            assert result.successful, (name, result.reason)
+    for one in described:
+        assert one.description, one.name
+        assert one.integer_range or one.floating_point_range or known[one.name].kind in (bool, str)
+    bench.refines()
+
+
+def test_a_set_parameter_is_used_by_the_next_frame(bench):
+    def iterations(number):
+        result = call(bench, SetParameters, '/refiner_node/set_parameters', SetParameters.Request(
+            parameters=[Parameter('iterations', value=number).to_parameter_msg()])).results[0]
+        assert result.successful
+        bench.wait_for(
+            lambda: bench.refines() and
+            bench.diagnostics['Refinement'].get('iterations') == str(number),
+            f'{number} iterations', 10.0)
+
+    iterations(3)
+    iterations(RefinerConfig().iterations)
+
+
+def test_incompatible_quality_is_explained(node_and_bench):
+    """A reliable subscriber hears no best-effort publisher; the log says what to do."""
+    process, _ = node_and_bench
+    with_reliable = NodeProcess(
+        '--ros-args', '-r', '__node:=picky', '-p',
+        'qos_overrides./depth.subscription.reliability:=reliable')
+    try:
+        bench = Bench(outputs=['depth_refined/camera_info'])
+        sentence = 'set parameter qos_overrides./depth.subscription.reliability to best_effort'
+        bench.wait_for(lambda: sentence in with_reliable.output, 'the remedy')
+        bench.close()
+    finally:
+        with_reliable.end()
+        with_reliable.log.unlink()
+
+
+def test_what_nobody_wants_is_not_computed():
+    with running(outputs=['depth_refined/camera_info']) as (process, bench):
+        bench.refines('depth_refined/camera_info')
+        for subscription in bench.subscriptions.values():
+            bench.node.destroy_subscription(subscription)
+        bench.wait_for(
+            lambda: bench.send() and not bench.spin(0.1) and
+            bench.account('dropped: no_subscriber') > 3, 'idle frames', 10.0)
+
+
+def test_stale_frames_are_dropped_and_counted():
+    with running(*parameters(max_age=0.5)) as (process, bench):
+        bench.refines()
+        bench.wait_for(
+            lambda: bench.send(time.time_ns() - 10 ** 9) and not bench.spin(0.1) and
+            bench.account('dropped: stale') > 0, 'a stale frame', 10.0)
+
+
+def test_two_nodes_under_namespaces():
+    rclpy.init()
+    processes = [NodeProcess('--ros-args', '-r', f'__ns:=/{name}') for name in ('left', 'right')]
+    benches = [Bench(namespace=name) for name in ('left', 'right')]
+    try:
+        for bench in benches:
+            assert bench.refines().header.frame_id
+    finally:
+        for bench in benches:
+            bench.close()
+        codes = [process.end()[0] for process in processes]
+        rclpy.try_shutdown()
+    assert codes == [0, 0]
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('after', ['at once', 'while refining'])
+def test_signals_end_it_cleanly(number, after):
+    with running() as (process, bench):
+        if after == 'while refining':
+            bench.refines()
+            for _ in range(3):
+                bench.send()
+        else:
+            time.sleep(0.3)
+        code, seconds = process.end(number)
+        assert code == 0
+        assert seconds < 2
+        assert 'Traceback' not in process.output
+
+
+def test_lifecycle_node_follows_its_states():
+    with running(module='lifecycle_node') as (process, bench):
+        def change(transition):
+            answer = call(bench, ChangeState, '/refiner_node/change_state', ChangeState.Request(
+                transition=Transition(id=transition)))
+            assert answer.success
+
+        change(Transition.TRANSITION_CONFIGURE)
+        change(Transition.TRANSITION_ACTIVATE)
+        bench.refines()
+        change(Transition.TRANSITION_DEACTIVATE)
+        bench.spin(0.3)
+        bench.heard['depth_refined/image'].clear()
+        for _ in range(5):
+            bench.send()
+            bench.spin(0.1)
+        assert not bench.heard['depth_refined/image']
+        change(Transition.TRANSITION_CLEANUP)
+        change(Transition.TRANSITION_CONFIGURE)
+        change(Transition.TRANSITION_ACTIVATE)
+        bench.refines()
+        assert process.end()[0] == 0
+
+
+def test_a_namesake_is_noticed():
+    with running() as (process, bench):
+        other = NodeProcess()
+        bench.wait_for(
+            lambda: 'another node has the same name' in process.output, 'the warning')
+        assert other.end()[0] == 0
+        other.log.unlink()
+
+
+def test_bad_start_value_is_said_in_one_sentence():
+    process = NodeProcess(*parameters(iterations=-5))
+    process.process.wait(PATIENCE)
+    assert process.process.returncode == 2
+    assert 'iterations: expected integer from 0' in process.output
+    assert 'Traceback' not in process.output
+    process.log.unlink()
+
+
+def test_reliable_listeners_are_served(bench):
+    heard = []
+    subscription = bench.node.create_subscription(
+        Image, 'normals/image', heard.append, QoSProfile(depth=1))
+    bench.wait_for(lambda: bench.refines() and heard, 'a normal', 10.0)
+    bench.node.destroy_subscription(subscription)
