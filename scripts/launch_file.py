@@ -21,11 +21,10 @@ from pathlib import Path
 import sys
 
 from ament_index_python.packages import get_package_share_directory
+from launch import LaunchContext, LaunchDescription, LaunchService
 from launch.actions import IncludeLaunchDescription
 from launch.invalid_launch_file_error import InvalidLaunchFileError
 from launch.launch_description_sources import AnyLaunchDescriptionSource
-
-from launch import LaunchContext, LaunchDescription, LaunchService
 
 PACKAGE = 'graph_depth_refiner'
 USAGE = 'usage: scripts/launch FILE.launch.py [--show-args] [name:=value…]'

@@ -32,8 +32,8 @@ from launch.substitutions import LaunchConfiguration
 
 CODE = """
 import sys, time
-print('word', sys.argv[1], flush=True)
 try:
+    print('word', sys.argv[1], flush=True)
     time.sleep(float(sys.argv[2]))
 except KeyboardInterrupt:
     print('interrupted', flush=True)
