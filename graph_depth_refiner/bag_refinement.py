@@ -20,16 +20,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 import errno
-import pickle
 from pathlib import Path
+import pickle
 import shutil
 import sqlite3
 from typing import Any
 
 from graph_depth_refiner.assembly import Assembled, Assembler, OUTPUTS
 from graph_depth_refiner.bag_frames import FrameSet, last_uses, Plan, plan_frames
-from graph_depth_refiner.bags import Bag, BagWriter, Message, message_bytes, reading, replace_file
-from graph_depth_refiner.bags import Topic
+from graph_depth_refiner.bags import (
+    Bag,
+    BagWriter,
+    Message,
+    message_bytes,
+    reading,
+    replace_file,
+    Topic,
+)
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 from graph_depth_refiner.frame import Refined
 from graph_depth_refiner.refiner import DepthRefiner

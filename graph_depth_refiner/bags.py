@@ -249,9 +249,9 @@ def merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the metadata of a bag from those of its parts."""
     files = [file for part in parts for file in part['files'] if file['message_count']]
     starts = [file['starting_time']['nanoseconds_since_epoch'] for file in files] or [0]
-    ends = [s + file['duration']['nanoseconds'] for s, file in zip(starts, files)] or [0]
+    ends = [s + file['duration']['nanoseconds'] for s, file in zip(starts, files, strict=False)] or [0]
     topics = []
-    for rows in zip(*(part['topics_with_message_count'] for part in parts)):
+    for rows in zip(*(part['topics_with_message_count'] for part in parts), strict=True):
         count = sum(row['message_count'] for row in rows)
         topics.append({**rows[0], 'message_count': count})
     return {

@@ -82,7 +82,8 @@ def _share_cores(threads: int) -> None:
 
 def _on_cluster(address: str) -> Callable[..., Iterator[tuple[int, Outcome]]]:
     try:
-        from distributed import as_completed as dask_completed, Client
+        from distributed import as_completed as dask_completed
+        from distributed import Client
     except ImportError:
         raise ValueError(
             'cluster: expected the package distributed (pip install distributed), '

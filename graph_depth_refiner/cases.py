@@ -27,10 +27,6 @@ from graph_depth_refiner.datasets import READERS, RgbdScene, StereoScene
 from graph_depth_refiner.depth_normals import straight_normals
 from graph_depth_refiner.sensor_noise import tof, withheld
 
-KINDS = {
-    'middlebury': 'middlebury', 'kitti': 'kitti', 'tum': 'tum', 'icl': 'icl_nuim',
-    'folder': 'plain'}
-STEREO_KINDS = ('middlebury', 'kitti')
 MASK_LIMITS = {'middlebury': 1.0, 'kitti': 3.0}  # px of error that the mask shows as bad
 DEPTH_LIMIT = 0.02  # metres, the same for metric depth
 LEAST_NORMALS = 0.01  # share of true normals below which they are not judged
@@ -77,7 +73,7 @@ class Case:
 
 def cases(kind: str, folder: Path, frames: int, seed: int) -> Iterator[Case]:
     """Yield the cases of a folder, at most `frames` scenes spread over it; 0 is all."""
-    scenes = READERS[KINDS[kind]](folder)
+    scenes = READERS[kind](folder)
     count = min(frames, len(scenes)) if frames else len(scenes)
     for number in np.unique(np.linspace(0, len(scenes) - 1, count).round().astype(int)):
         scene = scenes[int(number)]

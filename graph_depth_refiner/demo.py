@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--web', nargs='?', type=int, const=8080, default=-1, metavar='PORT',
         help='show the panel live in a browser on this machine, until Ctrl-C (default port: 8080)')
-    parser.add_argument('--out', type=Path, default=Path('demo.png'), help='(default: %(default)s)')
+    parser.add_argument(
+        '--out', type=Path, default=Path('demo.png'), help='panel (default: %(default)s)')
     parser.add_argument('--size', default='', metavar='WxH', help='of synthetic frames')
     parser.add_argument('--rate', type=float, metavar='HZ', help='frames a second')
     parser.add_argument('--seconds', type=float, help='how long to compare')

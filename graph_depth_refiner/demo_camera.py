@@ -26,7 +26,12 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Header
 
 from graph_depth_refiner.demo_sources import (
-    recorded_bag, recorded_folder, Sample, synthetic, to_and_fro)
+    recorded_bag,
+    recorded_folder,
+    Sample,
+    synthetic,
+    to_and_fro,
+)
 from graph_depth_refiner.outgoing import image_fields
 from graph_depth_refiner.pictures import image_colors
 from graph_depth_refiner.ros_messages import filled
@@ -50,7 +55,7 @@ class DemoCamera(Node):
         count = self.declare_parameter('frames', 45).value
         self._period = 1 / self.declare_parameter('rate', 10.0).value
         self._publishers = {
-            name: self.create_publisher(CameraInfo if name == 'camera_info' else Image, name, QUEUE)
+            name: self.create_publisher(_kind(name), name, QUEUE)
             for name in ('image', 'depth', 'confidence', 'camera_info', 'truth/depth',
                          'truth/normals')}
         self._samples = _samples(source, path, seed, size, count)
@@ -73,6 +78,10 @@ class DemoCamera(Node):
         header = Header(stamp=self.get_clock().now().to_msg(), frame_id=FRAME_ID)
         for name, message in _messages(self._samples[next(self._order)], header).items():
             self._publishers[name].publish(message)
+
+
+def _kind(name: str) -> type:
+    return CameraInfo if name == 'camera_info' else Image
 
 
 def _samples(

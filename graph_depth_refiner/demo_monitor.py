@@ -27,12 +27,19 @@ import numpy as np
 import rclpy
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, Image
 
 from graph_depth_refiner.conversions import decode_depth, decode_image
 from graph_depth_refiner.demo_score import (
-    draw, format_rows, INPUT, is_better, Observation, REALSENSE, REFINED, score)
+    draw,
+    format_rows,
+    INPUT,
+    is_better,
+    Observation,
+    REALSENSE,
+    REFINED,
+    score,
+)
 from graph_depth_refiner.demo_web import WebPanel
 from graph_depth_refiner.frame import Intrinsics
 from graph_depth_refiner.pictures import jpeg, png
@@ -77,7 +84,7 @@ class DemoMonitor(Node):
         for topic in TOPICS:
             self.create_subscription(
                 CameraInfo if topic == 'camera_info' else Image, topic,
-                lambda message, topic=topic: self._collect(topic, message), QoSProfile(depth=QUEUE))
+                lambda message, topic=topic: self._collect(topic, message), QUEUE)
         self.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, QUEUE)
         self._timer = self.create_timer(0.2, self._look_at_the_clock)
         self._thread = threading.Thread(target=self._judge.run, args=(self._work,), daemon=True)

@@ -20,7 +20,7 @@ import json
 import threading
 
 HOST = '127.0.0.1'
-PAGE = '''<!DOCTYPE html>
+PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>graph_depth_refiner</title>
 <link rel="icon" href="data:,">
 <style>
@@ -52,7 +52,7 @@ async function look() {
 }
 look();
 </script></body></html>
-'''
+"""
 
 
 class WebPanel:

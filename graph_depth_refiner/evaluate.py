@@ -26,9 +26,10 @@ import time
 import numpy as np
 
 from graph_depth_refiner.baselines import absent, Estimate, Method, methods, OURS, Task
-from graph_depth_refiner.cases import Case, cases, KINDS, STEREO_KINDS
+from graph_depth_refiner.cases import Case, cases, MASK_LIMITS
 from graph_depth_refiner.cli import add_config_arguments, config_from
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.datasets import READERS
 
 HIGHER_IS_BETTER = ('normal_below11.25',)
 NOT_A_RESULT = ('scene', 'input', 'method', 'ms')
@@ -50,7 +51,7 @@ class Result:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument('kind', choices=tuple(KINDS), help='data set')
+    parser.add_argument('kind', choices=tuple(READERS), help='data set')
     parser.add_argument('folder', type=Path, help='its folder')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write one record per result')
     parser.add_argument(
@@ -101,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 def evaluation_config(args: argparse.Namespace) -> RefinerConfig:
     """Return the settings of `ours`: the preset for what is evaluated unless one is named."""
-    args.preset = args.preset or ('stereo' if args.kind in STEREO_KINDS else 'realtime')
+    args.preset = args.preset or ('stereo' if args.kind in MASK_LIMITS else 'realtime')
     return config_from(args)
 
 
@@ -197,9 +198,9 @@ def format_table(table: list[Record]) -> str:
     keys = [*measures(table[0]), 'ms']
     widths = [max(len(key), 7) for key in keys]
     first = max(len(record['method']) for record in table)
-    lines = [' ' * first + ''.join(f'  {key:>{w}}' for key, w in zip(keys, widths))]
+    lines = [' ' * first + ''.join(f'  {key:>{w}}' for key, w in zip(keys, widths, strict=True))]
     for record in table:
-        cells = ''.join(f'  {format_value(record[key]):>{w}}' for key, w in zip(keys, widths))
+        cells = ''.join(f'  {format_value(record[key]):>{w}}' for key, w in zip(keys, widths, strict=True))
         lines.append(f'{record["method"]:{first}}{cells}')
     return '\n'.join(lines)
 

@@ -24,7 +24,6 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.bags import BagWriter, Message, message_bytes, STORAGES, Topic, TYPES
-from graph_depth_refiner.cases import KINDS, STEREO_KINDS
 from graph_depth_refiner.datasets import READERS, RgbdScene
 from graph_depth_refiner.frame import Frame
 from graph_depth_refiner.outgoing import depth_fields, image_fields
@@ -43,7 +42,7 @@ DEPTH_HEADER = bytes(12)  # of compressedDepth; only 32FC1 has something to say 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    kinds = [name for name in KINDS if name not in STEREO_KINDS]
+    kinds = [name for name in READERS if name not in ('middlebury', 'kitti')]
     parser.add_argument('kind', choices=kinds, help='data set')
     parser.add_argument('folder', type=Path, help='its folder')
     parser.add_argument('target', type=Path, help='new folder for the recording')
@@ -57,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the recording."""
-    scenes = READERS[KINDS[args.kind]](args.folder)
+    scenes = READERS[args.kind](args.folder)
     count = min(args.frames, len(scenes)) if args.frames > 0 else len(scenes)
     if args.target.exists():
         raise ValueError(f'{args.target}: expected a new folder, got one that exists')
@@ -100,7 +99,7 @@ def messages(frame_at: tuple[Frame, int], compressed: bool) -> Iterator[Message]
     else:
         image, depth = image_fields(colors, 'rgb8'), depth_fields(frame.depth, '32FC1')
     fields = (image, info_fields(frame), depth)
-    for topic, part in zip(topics(compressed), fields):
+    for topic, part in zip(topics(compressed), fields, strict=True):
         yield Message(topic.name, topic.kind, time, message_bytes(topic.kind, header, part))
 
 

@@ -29,12 +29,23 @@ from graph_depth_refiner.cli import add_config_arguments, config_from
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.conversions import fit_image
 from graph_depth_refiner.exports import (
-    CLOUD_FORMATS, MAP_FORMATS, write_cloud, write_depth, write_normals)
+    CLOUD_FORMATS,
+    MAP_FORMATS,
+    write_cloud,
+    write_depth,
+    write_normals,
+)
 from graph_depth_refiner.files import read_image, read_map
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined
 from graph_depth_refiner.outgoing import normal_colors
 from graph_depth_refiner.pictures import (
-    depth_colors, depth_range, image_colors, panel, Picture, png)
+    depth_colors,
+    depth_range,
+    image_colors,
+    panel,
+    Picture,
+    png,
+)
 from graph_depth_refiner.progress import Progress
 
 CONFIDENCE_TOP = 255.0  # integer confidence images reach from 0 to this
@@ -113,7 +124,7 @@ def plan(args: argparse.Namespace) -> list[Job]:
     return [
         Job(image, depth, confidence, intrinsics, args.depth_scale, args.out / depth.stem,
             args.depth_format, args.cloud_format, config, args.device)
-        for image, depth, confidence in zip(images, depths, confidences)]
+        for image, depth, confidence in zip(images, depths, confidences, strict=True)]
 
 
 def matching_files(name: str, text: str) -> list[Path]:

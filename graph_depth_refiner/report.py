@@ -25,14 +25,12 @@ import numpy as np
 
 from graph_depth_refiner.baselines import absent, OURS
 from graph_depth_refiner.cases import Case
-from graph_depth_refiner.evaluate import (
-    format_value, HIGHER_IS_BETTER, measures, Record, Result)
+from graph_depth_refiner.evaluate import format_value, HIGHER_IS_BETTER, measures, Record, Result
 from graph_depth_refiner.outgoing import normal_colors
-from graph_depth_refiner.pictures import (
-    depth_colors, depth_range, error_mask, image_colors, jpeg)
+from graph_depth_refiner.pictures import depth_colors, depth_range, error_mask, image_colors, jpeg
 
 WIDTH = 360  # px, of each picture
-STYLE = '''
+STYLE = """
 body { font: 14px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 1200px; color: #222 }
 table { border-collapse: collapse; margin: 1em 0 }
 th, td { padding: 2px 8px; text-align: right; border-bottom: 1px solid #ddd }
@@ -41,7 +39,7 @@ td.best { font-weight: bold } tr.ours { background: #eef6ee }
 .panel { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 6px }
 figure { margin: 0 } figure img { width: 100%; display: block; image-rendering: auto }
 figcaption { font-size: 12px; color: #555 } .lost { color: #8a1c1c }
-'''
+"""
 
 
 class Report:

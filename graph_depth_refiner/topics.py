@@ -78,7 +78,8 @@ class Topics:
     def namespace(self) -> str:
         """Return what the names of depth and image have in common, for the refined topics."""
         parts = []
-        for one, other in zip(self.depth.split('/')[:-1], self.image.split('/')[:-1]):
+        depth, image = (name.split('/')[:-1] for name in (self.depth, self.image))
+        for one, other in zip(depth, image, strict=False):
             if one != other:
                 break
             parts.append(one)

@@ -13,10 +13,11 @@
 # limitations under the License.
 """Small recordings of a slanted plane, and a stand-in for the refiner, for tests of bags."""
 
+import numpy as np
+
 from graph_depth_refiner.bags import BagWriter
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 from graph_depth_refiner.make_bag import messages, topics
-import numpy as np
 
 CAMERA = Intrinsics(20.0, 20.0, 7.5, 5.5)
 SHAPE = (12, 16)

@@ -14,11 +14,21 @@
 """Test reading and writing of recordings, good and bad."""
 
 from bag_helpers import frames, write_bag
+import pytest
+
 from graph_depth_refiner.bags import (
-    Bag, BagWriter, is_bag, Message, message_bytes, METADATA, reading, Topic, TYPES)
+    Bag,
+    BagWriter,
+    is_bag,
+    Message,
+    message_bytes,
+    METADATA,
+    reading,
+    Topic,
+    TYPES,
+)
 from graph_depth_refiner.cli import main
 from graph_depth_refiner.make_bag import info_fields, make_header
-import pytest
 
 ODD = 'my_msgs/msg/Odd'  # a type nobody knows but the recording
 TEXT = 'std_msgs/msg/String'

@@ -13,12 +13,13 @@
 # limitations under the License.
 """Test that every method of the evaluation answers in the same form."""
 
+import numpy as np
+import pytest
+
 from graph_depth_refiner import baselines
 from graph_depth_refiner.baselines import methods, OURS, Pair, Task
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
-import numpy as np
-import pytest
 
 CAMERA = Intrinsics(100.0, 100.0, 23.5, 17.5, 0.1)
 # few steps: here it matters that they run, not what they reach

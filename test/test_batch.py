@@ -16,8 +16,9 @@
 import os
 from pathlib import Path
 
-from graph_depth_refiner.batch import run_all
 import pytest
+
+from graph_depth_refiner.batch import run_all
 
 
 def square(item):

@@ -13,10 +13,11 @@
 # limitations under the License.
 """Test the normals of finished depth maps on analytic planes."""
 
-from graph_depth_refiner.depth_normals import fitted_normals, straight_normals
-from graph_depth_refiner.frame import Intrinsics
 import numpy as np
 import pytest
+
+from graph_depth_refiner.depth_normals import fitted_normals, straight_normals
+from graph_depth_refiner.frame import Intrinsics
 
 CAMERA = Intrinsics(60.0, 50.0, 19.5, 14.5)
 SHAPE = (30, 40)

@@ -13,11 +13,12 @@
 # limitations under the License.
 """Test that written maps and clouds read back as they were."""
 
+import numpy as np
+import pytest
+
 from graph_depth_refiner.exports import write_cloud, write_depth, write_normals
 from graph_depth_refiner.files import read_image, read_map
 from graph_depth_refiner.frame import Intrinsics
-import numpy as np
-import pytest
 
 NAN = np.float32(np.nan)
 DEPTH = np.array([[1.0, 2.5, NAN], [0.25, 4.125, 3.0]], np.float32)

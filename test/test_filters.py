@@ -13,10 +13,11 @@
 # limitations under the License.
 """Test the baselines' parts on tiny analytic maps."""
 
-from graph_depth_refiner import filters
-from graph_depth_refiner.frame import Frame, Intrinsics
 import numpy as np
 import pytest
+
+from graph_depth_refiner import filters
+from graph_depth_refiner.frame import Frame, Intrinsics
 
 NAN = np.float32(np.nan)
 STEREO = Intrinsics(100.0, 100.0, 15.5, 11.5, 0.1)  # one px of disparity is 1 / (100 * 0.1) 1/m

@@ -17,11 +17,12 @@ import argparse
 from types import SimpleNamespace
 
 from bag_helpers import frames, RunningMean, SHAPE, write_bag
+import numpy as np
+import pytest
+
 from graph_depth_refiner import bag_refinement, refine_bag
 from graph_depth_refiner.bags import BagWriter, Message, reading
 from graph_depth_refiner.make_bag import messages, topics
-import numpy as np
-import pytest
 
 PART = 12000  # bytes: about two frames of this size with their results
 

@@ -16,12 +16,13 @@
 import argparse
 
 import cv2
+import numpy as np
+import pytest
+
 from graph_depth_refiner import refine_files
 from graph_depth_refiner.cli import main
 from graph_depth_refiner.exports import write_depth
 from graph_depth_refiner.files import read_image, read_map
-import numpy as np
-import pytest
 
 CAMERA = '40,40,15.5,11.5'
 SHAPE = (24, 32)

@@ -13,10 +13,11 @@
 # limitations under the License.
 """Test the camera model that makes inputs out of perfect depth."""
 
-from graph_depth_refiner.frame import Frame, Intrinsics
-from graph_depth_refiner.sensor_noise import blobs, FLOOR, GROWTH, tof, WITHHELD, withheld
 import numpy as np
 import pytest
+
+from graph_depth_refiner.frame import Frame, Intrinsics
+from graph_depth_refiner.sensor_noise import blobs, FLOOR, GROWTH, tof, WITHHELD, withheld
 
 SHAPE = (60, 80)
 

@@ -13,8 +13,9 @@
 # limitations under the License.
 """Test the guesses about topics on the names real drivers use."""
 
-from graph_depth_refiner.topics import CAMERA_INFO, COMPRESSED, DISPARITY, guess, IMAGE, Seen
 import pytest
+
+from graph_depth_refiner.topics import CAMERA_INFO, COMPRESSED, DISPARITY, guess, IMAGE, Seen
 
 
 def seen(*names):
