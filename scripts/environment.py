@@ -22,6 +22,7 @@ import os
 from pathlib import Path
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -39,6 +40,8 @@ SPACE_GB = 3.0
 
 def main() -> int:
     """Do what is missing and say a failure in one sentence."""
+    for stop in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(stop, signal.default_int_handler)  # end as Ctrl-C does, with the children
     try:
         WORKSPACE.mkdir(exist_ok=True)
         with _only_one_at_a_time():
@@ -120,7 +123,7 @@ def build_workspace(sourced: str) -> None:
     script = f'. {shlex.quote(str(WORKSPACE / "activate"))} && exec {line}'
     done = subprocess.run(
         ['bash', '-c', script], cwd=WORKSPACE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True)
+        text=True, close_fds=False)
     if done.returncode or not (WORKSPACE / 'install' / PACKAGE).is_dir():
         (WORKSPACE / 'setup.log').write_text(done.stdout)
         reason = pip_install.explain(done.stdout)
@@ -187,6 +190,8 @@ def _remove(*folders: Path) -> None:
 @contextlib.contextmanager
 def _only_one_at_a_time():
     with open(WORKSPACE / 'lock', 'w') as lock:
+        # A pip that outlives a killed set-up keeps the lock until it is done writing.
+        os.set_inheritable(lock.fileno(), True)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -153,7 +153,7 @@ class Pip:
         words = []
         with subprocess.Popen(
                 [str(part) for part in command], env=environment, text=True, errors='replace',
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, close_fds=False) as process:
             try:
                 for line in process.stdout:
                     if not line.startswith('Progress '):
