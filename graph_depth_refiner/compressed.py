@@ -45,7 +45,7 @@ def check_size(name: str, height: int, width: int, max_pixels: int) -> None:
 
 def picture(name: str, data: bytes, max_pixels: int) -> np.ndarray:
     """Decode a PNG or JPEG as it is stored: H W or H W C, uint8 or uint16, colour as BGR."""
-    check_size(name, *_picture_size(name, data), max_pixels)
+    check_size(name, *picture_size(name, data), max_pixels)
     flags = cv2.IMREAD_UNCHANGED
     try:
         decoded = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
@@ -178,7 +178,7 @@ def _depth_format(form: str) -> tuple[str, str]:
     return encoding, codec
 
 
-def _picture_size(name: str, data: bytes) -> tuple[int, int]:
+def picture_size(name: str, data: bytes) -> tuple[int, int]:
     """Read height and width from the header alone."""
     if data[:8] == PNG and len(data) >= 24:
         width, height = struct.unpack_from('>II', data, 16)

@@ -16,13 +16,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import json
 from pathlib import Path
 
 import numpy as np
 
-from graph_depth_refiner.files import find_map, read_image, read_map
+from graph_depth_refiner.files import find_map, read_image, read_map, read_text
 from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.trajectories import associate, pose_near, read_trajectory
 
@@ -163,7 +163,8 @@ def _kitti_camera(root: Path, number: str, camera: int) -> Intrinsics:
         raise ValueError(
             f'{path}: expected projections P{camera} and P{camera + 1}, got {error}') from None
     fx, fy, cx, cy = (float(first[at]) for at in ((0, 0), (1, 1), (0, 2), (1, 2)))
-    return Intrinsics(fx, fy, cx, cy, float(first[0, 3] - second[0, 3]) / fx)
+    pinhole = Intrinsics(fx, fy, cx, cy)
+    return replace(pinhole, baseline=float(first[0, 3] - second[0, 3]) / fx)
 
 
 def tum(folder: Path | str) -> Scenes:
@@ -217,14 +218,9 @@ def plain(folder: Path | str) -> Scenes:
 
 def _plain_scene(scene: Path) -> RgbdScene:
     path = scene / 'intrinsics.json'
-    try:
-        known = {key: float(value) for key, value in json.loads(path.read_text()).items()}
-        scale = known.pop('depth_scale', MILLIMETRES)
-        intrinsics = Intrinsics(**known)
-    except (TypeError, AttributeError, json.JSONDecodeError):
-        raise ValueError(
-            f'{path}: expected numbers fx, fy, cx, cy and optionally baseline and depth_scale, '
-            f'got {path.read_text()[:80]!r}') from None
+    known = _numbers(path)
+    scale = known.pop('depth_scale', MILLIMETRES)
+    intrinsics = Intrinsics(**known)
     image = next((p for p in sorted(scene.glob('image.*'))), scene / 'image.png')
     depth, confidence, truth = (find_map(scene, s) for s in ('depth', 'confidence', 'truth'))
     if depth is None:
@@ -233,6 +229,21 @@ def _plain_scene(scene: Path) -> RgbdScene:
         read_image(image), read_map(depth, scale), intrinsics,
         None if confidence is None else np.nan_to_num(read_map(confidence, 255)))
     return RgbdScene(scene.name, frame, None if truth is None else read_map(truth, scale))
+
+
+def _numbers(path: Path) -> dict[str, float]:
+    """Read the numbers of a camera from a JSON file."""
+    text = read_text(path)
+    try:
+        known = {key: float(value) for key, value in json.loads(text).items()}
+    except (TypeError, AttributeError, ValueError, OverflowError, RecursionError):
+        known = {}
+    needed, more = {'fx', 'fy', 'cx', 'cy'}, {'baseline', 'depth_scale'}
+    if not needed <= known.keys() <= needed | more:
+        raise ValueError(
+            f'{path}: expected numbers fx, fy, cx, cy and optionally baseline and depth_scale, '
+            f'got {text[:80]!r}')
+    return known
 
 
 READERS: dict[str, Callable[[Path | str], Scenes]] = {
@@ -256,7 +267,7 @@ def _some(names: list[str], root: Path, what: str) -> list[str]:
 def _assignments(path: Path, separator: str = '=') -> dict[str, str]:
     if not path.is_file():
         raise ValueError(f'{path}: expected a calibration file, got nothing there')
-    lines = (line.partition(separator) for line in path.read_text().splitlines())
+    lines = (line.partition(separator) for line in read_text(path).splitlines())
     return {key.strip(): value.strip() for key, _, value in lines}
 
 

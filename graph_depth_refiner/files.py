@@ -15,13 +15,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 import re
 
 import cv2
 import numpy as np
 
+from graph_depth_refiner.compressed import check_size, JPEG, picture_size, PNG
 from graph_depth_refiner.exr import read_exr
+from graph_depth_refiner.frame import MAX_SIDE
 
 MAP_SUFFIXES = ('.png', '.pfm', '.npy', '.exr', '.tif', '.tiff')
 
@@ -55,8 +58,16 @@ def find_map(folder: Path, stem: str) -> Path | None:
         (p for suffix in MAP_SUFFIXES if (p := folder / f'{stem}{suffix}').is_file()), None)
 
 
+def read_text(path: Path) -> str:
+    """Read a text file; refuse other bytes."""
+    try:
+        return _bytes(path).tobytes().decode()
+    except UnicodeDecodeError:
+        raise ValueError(f'{path}: expected a text file, got other bytes') from None
+
+
 def _bytes(path: Path) -> np.ndarray:
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike Path.is_file() it bears any name
         raise ValueError(f'{path}: expected a file, got nothing there')
     return np.fromfile(path, np.uint8)
 
@@ -79,6 +90,8 @@ def _pfm(path: Path) -> np.ndarray:
 def _decoded(path: Path | str) -> np.ndarray:
     path = Path(path)
     data = _bytes(path)
+    if data[:8].tobytes().startswith((PNG, JPEG)):
+        check_size(str(path), *picture_size(str(path), data.tobytes()), MAX_SIDE ** 2)
     try:
         image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED)
     except cv2.error:
@@ -90,9 +103,10 @@ def _decoded(path: Path | str) -> np.ndarray:
 
 def _loaded(path: Path) -> np.ndarray:
     try:
-        values = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        raise ValueError(f'{path}: expected a NumPy array, got a file NumPy cannot read') from None
+        values = np.load(path, mmap_mode='r', allow_pickle=False)  # takes no memory yet
+        check_size(str(path), *values.shape[:2], MAX_SIDE ** 2)
+    except Exception:  # whatever comes of NumPy evaluating a damaged header
+        raise ValueError(f'{path}: expected a NumPy array of two dimensions, got none') from None
     if values.dtype.kind not in 'uif':
         raise ValueError(f'{path}: expected numbers, got {values.dtype}')
-    return values
+    return np.array(values)

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from graph_depth_refiner.files import read_text
+
 MAX_GAP = 0.02  # seconds between two stamps that belong together, as the data set's own tool
 
 
@@ -65,7 +67,7 @@ def pose_near(trajectory: np.ndarray, stamp: float) -> np.ndarray | None:
 def _rows(path: Path, columns: int) -> list[list[str]]:
     if not path.is_file():
         raise ValueError(f'{path}: expected a list of stamped files, got nothing there')
-    lines = [line.split() for line in path.read_text().splitlines()]
+    lines = [line.split() for line in read_text(path).splitlines()]
     rows = [row for row in lines if row and not row[0].startswith('#')]
     for row in rows:
         if len(row) != columns:

@@ -28,7 +28,8 @@ import re
 import tracemalloc
 from types import SimpleNamespace
 
-from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much,
         HealthCheck.function_scoped_fixture]

@@ -15,15 +15,17 @@
 
 from types import SimpleNamespace
 
+from hostile import doubles, header, image, image_messages, outcome, sides, small_sides, uint32
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
 from graph_depth_refiner.assembly import Assembler, Inputs, OUTPUTS
 from graph_depth_refiner.camera_info import camera_model
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.conversions import LAYOUTS
 from graph_depth_refiner.frame import MAX_SIDE
-from hostile import doubles, header, image, image_messages, outcome, sides, small_sides, uint32
-from hypothesis import given, strategies as st
-import numpy as np
-import pytest
 
 MODELS = ['plumb_bob', 'rational_polynomial', '', 'none', 'equidistant', 'fisheye', 'x']
 

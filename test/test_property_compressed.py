@@ -17,12 +17,14 @@ import struct
 import zlib
 
 import cv2
-from graph_depth_refiner import compressed
-from graph_depth_refiner.compressed import JPEG, PNG
 from hostile import bounded, outcome, singles, tampered
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 import numpy as np
 import pytest
+
+from graph_depth_refiner import compressed
+from graph_depth_refiner.compressed import JPEG, PNG
 
 MAX_PIXELS = 4096
 FORMATS = [

@@ -15,10 +15,12 @@
 
 import math
 
-from graph_depth_refiner.config import NodeConfig, preset, RefinerConfig
 from hostile import outcome
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 import pytest
+
+from graph_depth_refiner.config import NodeConfig, preset, RefinerConfig
 
 CLASSES = (RefinerConfig, NodeConfig)
 TUNABLES = [(kind, one) for kind in CLASSES for one in kind.tunables().values()]

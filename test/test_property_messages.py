@@ -15,12 +15,14 @@
 
 from types import SimpleNamespace
 
-from graph_depth_refiner import conversions
-from graph_depth_refiner.conversions import LAYOUTS
 from hostile import bounded, header, image, image_messages, octets, singles, small_sides
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 import numpy as np
 import pytest
+
+from graph_depth_refiner import conversions
+from graph_depth_refiner.conversions import LAYOUTS
 
 MAX_PIXELS = 4096
 messages = image_messages(LAYOUTS)

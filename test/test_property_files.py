@@ -1,0 +1,187 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Image and map files, whole, cut or tampered with, are read or refused in words."""
+
+from io import BytesIO
+import json
+from pathlib import Path
+import struct
+import tempfile
+
+import cv2
+from hostile import bounded, doubles, outcome, tampered
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from graph_depth_refiner import datasets
+from graph_depth_refiner.files import read_image, read_map
+
+RAMP = (np.arange(63, dtype=np.uint16) * 900).reshape(7, 9)
+FLOATS = np.linspace(0.5, 4, 63, dtype=np.float32).reshape(7, 9)
+DEFAULT_LIMIT = 1 << 16  # pixels that a file of a kilobyte may be decoded to in these tests
+
+
+def encoded(suffix, array):
+    """Return an array in a format of OpenCV."""
+    return cv2.imencode(suffix, array)[1].tobytes()
+
+
+def npy(array):
+    """Return an array as an NPY file."""
+    stream = BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+MAPS = {
+    'a.png': encoded('.png', RAMP), 'a.tif': encoded('.tif', RAMP),
+    'a.npy': npy(FLOATS), 'b.npy': npy(RAMP), 'c.npy': npy(np.array(['text', None], object)),
+    'a.pfm': b'Pf\n9 7\n-1.0\n' + FLOATS.astype('<f4').tobytes(),
+}
+IMAGES = {
+    'a.png': MAPS['a.png'], 'a.tif': MAPS['a.tif'],
+    'a.jpg': encoded('.jpg', (RAMP >> 8).astype(np.uint8)),
+    'a.bmp': encoded('.bmp', np.zeros((7, 9, 3), np.uint8)),
+    'a.ppm': encoded('.ppm', np.zeros((7, 9, 3), np.uint8)),
+    'a.webp': encoded('.webp', np.zeros((7, 9, 3), np.uint8)),
+}
+
+
+def damaged(files):
+    """Draw a name and its content, tampered with."""
+    return st.sampled_from(sorted(files)).flatmap(
+        lambda name: st.tuples(st.just(name), tampered(files[name])))
+
+
+@pytest.fixture(scope='module')
+def folder():
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+@given(damaged(MAPS), st.sampled_from([1.0, 5000.0, 1e-300]))
+def test_maps(folder, file, scale):
+    name, data = file
+    (folder / name).write_bytes(data)
+    values = bounded(DEFAULT_LIMIT, len(data), read_map, folder / name, scale)
+    if values is not None:
+        assert values.ndim == 2 and values.dtype == np.float32
+        assert np.isfinite(values[~np.isnan(values)]).all()
+
+
+@given(damaged(IMAGES))
+def test_images(folder, file):
+    name, data = file
+    (folder / name).write_bytes(data)
+    image = outcome(read_image, folder / name)
+    if image is not None:
+        assert image.ndim == 2 or image.shape[2] == 3
+        assert image.dtype in (np.uint8, np.uint16, np.float32)
+
+
+@given(st.sampled_from(['x.png', 'x.npy', 'x.pfm', 'x.exr', 'x.jpg', 'x']), st.binary(max_size=80))
+def test_arbitrary_bytes(folder, name, data):
+    (folder / name).write_bytes(data)
+    outcome(read_map, folder / name)
+    outcome(read_image, folder / name)
+
+
+@pytest.mark.parametrize('name, data', [
+    ('a.npy', npy(np.zeros((1, 1), np.float32)).replace(
+        b'(1, 1), }' + b' ' * 12, b'(65536, 32768), }    ')),
+    ('a.pfm', b'Pf\n65536 32768\n-1.0\n' + bytes(64)),
+    ('a.png', MAPS['a.png'][:16] + struct.pack('>II', 65536, 32768) + MAPS['a.png'][24:]),
+])
+def test_a_claim_of_two_billion_pixels_takes_no_memory(folder, name, data):
+    (folder / name).write_bytes(data)
+    assert bounded(0, len(data), read_map, folder / name) is None
+
+
+# ----------------------------------------------------------------- data sets
+
+CALIB = (b'cam0=[99 0 4; 0 99 3; 0 0 1]\ncam1=[99 0 4; 0 99 3; 0 0 1]\ndoffs=0\nbaseline=100\n'
+         b'width=9\nheight=7\nndisp=8\nisint=0\n')
+KITTI = b'P2: 99 0 4 0 0 99 3 0 0 0 1 0\nP3: 99 0 4 -50 0 99 3 0 0 0 1 0\n'
+TUM = b'1.0 rgb.png 1.01 depth.png\n'
+POSES = b'1.0 0 0 0 0 0 0 1\n1.1 0 0 1 0 0 0 1\n'
+
+
+def read_all(name, root):
+    """Read every scene of a data set."""
+    return [scene for scene in datasets.READERS[name](root)]
+
+
+@pytest.fixture(scope='module')
+def sets(folder):
+    grey = encoded('.png', (RAMP >> 8).astype(np.uint8))
+    files = {
+        'middlebury/one/im0.png': grey, 'middlebury/one/im1.png': grey,
+        'middlebury/one/disp0GT.pfm': MAPS['a.pfm'],
+        'kitti/image_2/000000_10.png': grey, 'kitti/image_3/000000_10.png': grey,
+        'tum/rgb.png': grey, 'tum/depth.png': MAPS['a.png'], 'tum/groundtruth.txt': POSES,
+        'plain/image.png': grey, 'plain/depth.npy': MAPS['a.npy']}
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def check_text(sets, reader, path, data):
+    """Read a data set whose text file has this content."""
+    (sets / path).parent.mkdir(parents=True, exist_ok=True)
+    (sets / path).write_bytes(data)
+    return outcome(read_all, reader, sets / path.split('/')[0])
+
+
+@given(st.one_of(tampered(CALIB), st.binary(max_size=40)))
+def test_middlebury_calibration(sets, data):
+    check_text(sets, 'middlebury', 'middlebury/one/calib.txt', data)
+
+
+@given(st.one_of(tampered(KITTI), st.binary(max_size=40)))
+def test_kitti_calibration(sets, data):
+    check_text(sets, 'kitti', 'kitti/calib/000000.txt', data)
+
+
+@given(st.one_of(tampered(TUM), st.binary(max_size=40)))
+def test_tum_associations(sets, data):
+    check_text(sets, 'tum', 'tum/associations.txt', data)
+
+
+@given(st.one_of(tampered(POSES), st.binary(max_size=40)))
+def test_tum_poses(sets, data):
+    (sets / 'tum/associations.txt').write_bytes(TUM)
+    check_text(sets, 'tum', 'tum/groundtruth.txt', data)
+
+
+@given(st.one_of(
+    st.binary(max_size=40),
+    st.dictionaries(
+        st.sampled_from(['fx', 'fy', 'cx', 'cy', 'baseline', 'depth_scale', 'other']),
+        st.one_of(doubles, st.none(), st.text(max_size=4), st.lists(doubles, max_size=2))
+    ).map(lambda known: json.dumps(known).encode())))
+def test_plain_intrinsics(sets, data):
+    name = next(n for n in datasets.READERS if n in ('plain', 'folder'))
+    check_text(sets, name, 'plain/intrinsics.json', data)
+
+
+def test_whole_sets_are_read(sets):
+    (sets / 'tum/groundtruth.txt').write_bytes(POSES)
+    for reader, path, data in (
+            ('middlebury', 'middlebury/one/calib.txt', CALIB),
+            ('kitti', 'kitti/calib/000000.txt', KITTI),
+            ('tum', 'tum/associations.txt', TUM)):
+        assert len(check_text(sets, reader, path, data)) == 1
