@@ -248,8 +248,10 @@ class BagWriter:
 def merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the metadata of a bag from those of its parts."""
     files = [file for part in parts for file in part['files'] if file['message_count']]
-    starts = [file['starting_time']['nanoseconds_since_epoch'] for file in files] or [0]
-    ends = [s + file['duration']['nanoseconds'] for s, file in zip(starts, files, strict=False)] or [0]
+    spans = [
+        (start := file['starting_time']['nanoseconds_since_epoch'],
+         start + file['duration']['nanoseconds']) for file in files] or [(0, 0)]
+    first, last = min(start for start, _ in spans), max(end for _, end in spans)
     topics = []
     for rows in zip(*(part['topics_with_message_count'] for part in parts), strict=True):
         count = sum(row['message_count'] for row in rows)
@@ -258,8 +260,8 @@ def merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
         **parts[0],
         'relative_file_paths': [p for part in parts for p in part['relative_file_paths']],
         'files': [file for part in parts for file in part['files']],
-        'starting_time': {'nanoseconds_since_epoch': min(starts)},
-        'duration': {'nanoseconds': max(ends) - min(starts)},
+        'starting_time': {'nanoseconds_since_epoch': first},
+        'duration': {'nanoseconds': last - first},
         'message_count': sum(part['message_count'] for part in parts),
         'topics_with_message_count': topics,
     }

@@ -195,13 +195,12 @@ def measures(record: Record) -> list[str]:
 
 def format_table(table: list[Record]) -> str:
     """Return records as a table for a terminal."""
-    keys = [*measures(table[0]), 'ms']
-    widths = [max(len(key), 7) for key in keys]
+    widths = {key: max(len(key), 7) for key in (*measures(table[0]), 'ms')}
     first = max(len(record['method']) for record in table)
-    lines = [' ' * first + ''.join(f'  {key:>{w}}' for key, w in zip(keys, widths, strict=True))]
+    lines = [' ' * first + ''.join(f'  {key:>{width}}' for key, width in widths.items())]
     for record in table:
-        cells = ''.join(f'  {format_value(record[key]):>{w}}' for key, w in zip(keys, widths, strict=True))
-        lines.append(f'{record["method"]:{first}}{cells}')
+        cells = (f'  {format_value(record[key]):>{width}}' for key, width in widths.items())
+        lines.append(f'{record["method"]:{first}}{"".join(cells)}')
     return '\n'.join(lines)
 
 
