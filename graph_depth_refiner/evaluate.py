@@ -174,7 +174,7 @@ def average(records: Iterable[Record]) -> list[Record]:
 def losses(table: list[Record]) -> str:
     """Say where another method is better than ours."""
     ours = next((record for record in table if record['method'] == OURS), None)
-    others = [r for r in table if not r['method'].startswith(OURS) and r['method'] != 'raw']
+    others = [record for record in table if not record['method'].startswith(OURS)]
     if ours is None or not others:
         return ''
     lost = []

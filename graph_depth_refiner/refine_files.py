@@ -35,7 +35,7 @@ from graph_depth_refiner.exports import (
     write_depth,
     write_normals,
 )
-from graph_depth_refiner.files import read_image, read_map
+from graph_depth_refiner.files import read_image, read_map, read_text
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined
 from graph_depth_refiner.outgoing import normal_colors
 from graph_depth_refiner.pictures import (
@@ -145,7 +145,7 @@ def parse_intrinsics(text: str) -> Intrinsics:
     """Read FX,FY,CX,CY[,BASELINE] or a JSON file."""
     try:
         if text.endswith('.json'):
-            known = json.loads(Path(text).read_text())
+            known = json.loads(read_text(Path(text)))
             names = ('fx', 'fy', 'cx', 'cy', 'baseline')
             values = [float(known[n]) for n in names if n in known or n != 'baseline']
         else:
