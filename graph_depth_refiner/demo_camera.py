@@ -52,7 +52,7 @@ class DemoCamera(Node):
         path = Path(self.declare_parameter('path', '').value)
         seed = self.declare_parameter('seed', 0).value
         size = tuple(self.declare_parameter('size', [320, 240]).value)
-        count = self.declare_parameter('frames', 45).value
+        count = self.declare_parameter('frames', 30).value
         self._period = 1 / self.declare_parameter('rate', 10.0).value
         self._publishers = {
             name: self.create_publisher(_kind(name), name, QUEUE)

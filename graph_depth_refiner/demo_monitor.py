@@ -36,13 +36,14 @@ from graph_depth_refiner.demo_score import (
     INPUT,
     is_better,
     Observation,
+    panel_file,
     REALSENSE,
     REFINED,
     score,
 )
 from graph_depth_refiner.demo_web import WebPanel
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.pictures import jpeg, png
+from graph_depth_refiner.pictures import jpeg
 from graph_depth_refiner.realsense import RealsenseFilter
 
 TOPICS = (
@@ -143,7 +144,7 @@ class DemoMonitor(Node):
             latency_ms=float(np.median(self._latencies)),
             drops=max(0, expected - self._judge.judged))
         print('\n' + format_rows(rows), flush=True)
-        self._png.write_bytes(png(draw(frames[-1])))
+        self._png.write_bytes(panel_file(frames[-1]))
         better = is_better(rows)
         print(f'{self._judge.judged} frames; refined is '
               f'{"better" if better else "NOT better"} than the input; panel in {self._png}',

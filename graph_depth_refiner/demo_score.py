@@ -26,11 +26,12 @@ from graph_depth_refiner.filters import fill_nearest
 from graph_depth_refiner.frame import Intrinsics
 from graph_depth_refiner.metrics import missing
 from graph_depth_refiner.outgoing import normal_colors
-from graph_depth_refiner.pictures import depth_colors, depth_range, panel, Picture
+from graph_depth_refiner.pictures import depth_colors, depth_range, panel, Picture, png
 
 INPUT, REALSENSE, REFINED = 'input', 'RealSense-style', 'refined'
 WORST = 0.05  # relative depth error that takes the end of the colour scale
-TILE = 200  # px, width of each picture of the panel
+TILE = 240  # px, width of each picture of the panel
+MAX_BYTES = 480_000  # of the panel as a file
 COLUMNS = (
     ('depth error %', 'depth_error_percent', 3), ('normal error deg', 'normal_error_deg', 2),
     ('holes %', 'holes_percent', 1), ('ms/frame', 'ms_per_frame', 1),
@@ -102,7 +103,16 @@ def format_rows(rows: dict[str, dict[str, float | None]]) -> str:
     return '\n'.join(lines)
 
 
-def draw(seen: Observation) -> np.ndarray:
+def panel_file(seen: Observation) -> bytes:
+    """Return the panel as a PNG small enough for a README."""
+    for width in range(TILE, 0, -TILE // 10):
+        data = png(draw(seen, width))
+        if len(data) <= MAX_BYTES:
+            break
+    return data
+
+
+def draw(seen: Observation, width: int = TILE) -> np.ndarray:
     """Return the panel of a frame: image and truth on the left, then one column per method."""
     span = depth_range(seen.depths[REFINED])
     rows = [
@@ -117,7 +127,7 @@ def draw(seen: Observation) -> np.ndarray:
         normals = normals_of(seen, method)
         normals = np.where((depth > 0)[..., None], normals, np.float32(np.nan))
         rows[2].append(Picture(f'{method}: normals', normal_colors(normals)))
-    return panel(rows, TILE)
+    return panel(rows, width)
 
 
 def _error_colors(error: np.ndarray) -> np.ndarray:

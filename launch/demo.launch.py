@@ -37,7 +37,7 @@ ARGUMENTS = (
     ('size', '320x240', 'width and height of synthetic frames'),
     ('rate', '10.0', 'frames a second'),
     ('seed', '0', 'of the synthetic room'),
-    ('frames', '45', 'frames that are played to and fro'),
+    ('frames', '30', 'frames that are played to and fro'),
     ('seconds', '8.0', 'how long to compare'),
     ('png', 'demo.png', 'where to write the panel'),
     ('result', '', 'where to write the table as JSON'),
@@ -63,7 +63,7 @@ def start(context):
     common = {'package': PACKAGE, 'namespace': values['namespace'], 'output': 'screen'}
     width, _, height = values['size'].partition('x')
     rate = float(values['rate'])
-    monitor = Node(executable='demo_monitor', parameters=[{
+    monitor = Node(executable='demo_monitor', output_format='{line}', parameters=[{
         'seconds': float(values['seconds']), 'rate': rate, 'png': values['png'],
         'result': values['result'], 'web': int(values['web'])}], **common)
     camera = Node(executable='demo_camera', parameters=[{
