@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 import errno
+import hashlib
 from pathlib import Path
 import pickle
 import shutil
@@ -33,6 +34,7 @@ from graph_depth_refiner.bags import (
     BagWriter,
     Message,
     message_bytes,
+    origin_of,
     reading,
     replace_file,
     Topic,
@@ -88,6 +90,7 @@ class Summary:
     unmatched: int
     skipped: dict[str, int]
     stopped: str = ''  # why it is not complete
+    already: bool = False  # it was complete before
 
 
 def refine_bag(
@@ -104,6 +107,9 @@ def refine_bag(
     with reading(job.source) as bag:
         plan = plan_frames(bag, job.slop, **job.topics)
         names = _output_names(job, plan, bag)
+        if is_complete(job, bag):
+            started(len(plan.frames), len(plan.frames))
+            return _complete(job, plan, names)
         position = _position(job, bag)
         started(len(plan.frames), position.frame)
         run = _Run(job, bag, plan, names, position, advanced, wanted)
@@ -126,7 +132,8 @@ class _Run:
         self.skipped = Counter(position.skipped)
         self.stopped = ''
         self.writer = BagWriter(
-            job.target, job.storage or bag.storage, _all_topics(bag, names), position.parts)
+            job.target, job.storage or bag.storage, _all_topics(bag, names), position.parts,
+            identity(job, bag))
         self._advanced, self._wanted = advanced, wanted
         self._refiner = DepthRefiner(job.config, job.device)
         self._refiner.state = position.state
@@ -247,8 +254,21 @@ def _all_topics(bag: Bag, names: dict[str, str]) -> list[Topic]:
     return bag.topics() + [Topic(name, _kind(output)) for output, name in names.items()]
 
 
-def _identity(job: BagJob, bag: Bag) -> str:
-    return repr((bag.fingerprint, replace(job, source=Path(), target=Path(), device='')))
+def identity(job: BagJob, bag: Bag) -> str:
+    """Return a digest of everything that decides what comes out."""
+    everything = (bag.fingerprint, replace(job, source=Path(), target=Path(), device=''))
+    return hashlib.sha256(repr(everything).encode()).hexdigest()
+
+
+def is_complete(job: BagJob, bag: Bag) -> bool:
+    """Say whether an earlier run has finished this very job."""
+    return not (job.target / RESUME).exists() and origin_of(job.target) == identity(job, bag)
+
+
+def _complete(job: BagJob, plan: Plan, names: dict[str, str]) -> Summary:
+    with reading(job.target) as made:
+        frames = made.count(next(iter(names.values()))) if names else 0
+    return Summary(job.target, frames, len(plan.frames), plan.unmatched, {}, already=True)
 
 
 def _position(job: BagJob, bag: Bag) -> Position:
@@ -257,16 +277,16 @@ def _position(job: BagJob, bag: Bag) -> Position:
     if not path.exists():
         if job.target.exists() and any(job.target.iterdir()):
             raise ValueError(
-                f'{job.target}: expected a new folder, got one that is not empty and was not '
-                'left by an interrupted run')
+                f'{job.target}: expected a new folder or what an earlier run of this job left, '
+                'got something else')
         job.target.mkdir(parents=True, exist_ok=True)
         _save(job, bag, Position())
     try:
-        identity, position = pickle.loads(path.read_bytes())
+        known, position = pickle.loads(path.read_bytes())
     except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError):
         raise ValueError(f'{path}: expected the state of an earlier run, got a damaged file; '
                          f'remove {job.target} to start anew') from None
-    if identity != _identity(job, bag):
+    if known != identity(job, bag):
         raise ValueError(
             f'{job.target}: expected the rest of the same job, got one begun from another '
             'recording or with other settings; remove it to start anew')
@@ -274,4 +294,4 @@ def _position(job: BagJob, bag: Bag) -> Position:
 
 
 def _save(job: BagJob, bag: Bag, position: Position) -> None:
-    replace_file(job.target / RESUME, pickle.dumps((_identity(job, bag), position), protocol=5))
+    replace_file(job.target / RESUME, pickle.dumps((identity(job, bag), position), protocol=5))

@@ -30,11 +30,13 @@ from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
 SUFFIXES = {'.mcap': 'mcap', '.db3': 'sqlite3'}
 METADATA = 'metadata.yaml'
 INFORMATION = 'rosbag2_bagfile_information'
+ORIGIN = 'graph_depth_refiner'  # key among the custom data of the metadata
 UNKNOWN_HASH = 'RIHS01_' + '0' * 64
 # fields that are messages of their own, by type and name
 NESTED = {
@@ -103,6 +105,10 @@ class Bag:
         sizes = tuple((p.name, p.stat().st_size) for p in sorted(self._files()))
         return (sizes, self._reader.message_count, self._reader.start_time)
 
+    def count(self, topic: str) -> int:
+        """Return the number of messages of a topic."""
+        return sum(c.msgcount for c in self._reader.connections if c.topic == topic)
+
     def topics(self) -> list[Topic]:
         """Return the topics in the order of the recording, each once."""
         topics = {}
@@ -145,6 +151,15 @@ def reading(path: Path) -> Iterator[Bag]:
         reader.close()
 
 
+def origin_of(folder: Path) -> str:
+    """Return what a bag was made from, if this package made it."""
+    try:
+        information = YAML(typ='safe').load((folder / METADATA).read_text())[INFORMATION]
+        return str(information['custom_data'][ORIGIN])
+    except (OSError, KeyError, TypeError, ValueError, YAMLError):
+        return ''
+
+
 def is_bag(path: Path) -> bool:
     """Say whether a path looks like a recording."""
     return path.suffix in SUFFIXES if path.is_file() else (path / METADATA).is_file()
@@ -164,9 +179,10 @@ class BagWriter:
     """
 
     def __init__(self, folder: Path, storage: str, topics: list[Topic],
-                 parts: list[dict[str, Any]]) -> None:
-        """Go on after the parts of an earlier run, given as their metadata."""
+                 parts: list[dict[str, Any]], origin: str = '') -> None:
+        """Go on after the parts of an earlier run; `origin` says what the bag was made from."""
         self._folder, self._storage, self._topics = folder, storage, topics
+        self._origin = origin
         self.parts = list(parts)
         self.bytes = 0  # of messages in the unfinished part
         self._writer: Writer | None = None
@@ -218,6 +234,8 @@ class BagWriter:
         path = self._scratch / f'part_{len(self.parts)}'
         self._writer = Writer(
             path, version=Writer.VERSION_LATEST, storage_plugin=STORAGES[self._storage])
+        if self._origin:
+            self._writer.set_custom_data(ORIGIN, self._origin)
         self._writer.open()
         self._connections = {(t.name, t.kind): self._add(t) for t in self._topics}
 

@@ -142,7 +142,8 @@ def report(summary: Summary) -> int:
         print(f'{summary.target}: {summary.stopped}: closed as a readable recording with '
               f'{counts}; run the same command again to go on', file=sys.stderr)
         return 1
-    print(f'{summary.target}: {counts}')
+    before = 'complete already: ' if summary.already else ''
+    print(f'{summary.target}: {before}{counts}')
     return 0
 
 

@@ -167,11 +167,18 @@ def test_other_settings_do_not_go_on_with_an_old_run(tmp_path):
         bag_refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'iterations=3'))
 
 
-def test_a_finished_recording_is_not_overwritten(tmp_path):
+def test_a_finished_job_is_not_done_again(tmp_path, capsys):
     source = write_bag(tmp_path / 'in', 2)
     bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    before = contents(tmp_path / 'out')
+    summary = bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    assert (summary.frames, summary.already) == (2, True)
+    assert refine_bag.report(summary) == 0
+    assert 'complete already: 2 of 2' in capsys.readouterr().out
+    assert contents(tmp_path / 'out') == before
     with pytest.raises(ValueError, match='expected a new folder'):
-        bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+        bag_refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'iterations=3'))
+    assert contents(tmp_path / 'out') == before
 
 
 def test_refined_topics_are_not_refined_again(tmp_path):
