@@ -21,6 +21,7 @@ from enum import Enum, IntEnum
 import numpy as np
 
 MAX_SIDE = 16384
+LARGEST = 1e9  # focal length or place of the principal point, in pixels
 
 
 class Status(Enum):
@@ -67,6 +68,11 @@ class Intrinsics:
         if not (np.isfinite(self.baseline) and self.baseline >= 0):
             raise ValueError(
                 f'intrinsics.baseline: expected a number of at least 0, got {self.baseline}')
+        # beyond these, squares leave the range of float32
+        if not (1 / LARGEST <= min(self.fx, self.fy)
+                and max(map(abs, (self.fx, self.fy, self.cx, self.cy))) <= LARGEST):
+            raise ValueError(
+                f'intrinsics: expected pixels from {1 / LARGEST:g} to {LARGEST:g}, got {self}')
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,8 @@ from graph_depth_refiner.frame import Frame, Intrinsics
 NOISE_SAMPLES = 20000
 # noise below this share of the inverse depth is not told apart from none
 LEAST_NOISE = 1e-4
+# nor is there a disparity of less than this or more than its inverse, in pixels
+LEAST_DISPARITY = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,9 @@ def measure(frame: Frame, config: RefinerConfig) -> Measured:
 def sensor_unit(d: np.ndarray, intrinsics: Intrinsics) -> float:
     """Return one pixel of disparity where the baseline is known, else the noise itself."""
     if intrinsics.baseline > 0:
-        return 1.0 / (intrinsics.fx * intrinsics.baseline)
+        unit = 1.0 / (intrinsics.fx * intrinsics.baseline)
+        typical = _typical(d)  # a baseline that is out of all proportion must not count
+        return min(max(unit, LEAST_DISPARITY * typical), typical / LEAST_DISPARITY)
     return noise(d)
 
 
@@ -70,8 +74,7 @@ def noise(d: np.ndarray) -> float:
     valid = d > 0
     triple = valid[:, :-2] & valid[:, 1:-1] & valid[:, 2:]
     second = np.abs(d[:, :-2] - 2 * d[:, 1:-1] + d[:, 2:])[triple]
-    known = d[valid]
-    least = LEAST_NOISE * float(np.median(_thinned(known))) if known.size else 1.0
+    least = LEAST_NOISE * _typical(d)
     if not second.size:
         return least
     return max(1.4826 * float(np.median(_thinned(second))) / 6 ** 0.5, least)
@@ -89,6 +92,12 @@ def guide_image(image: np.ndarray, color: bool) -> np.ndarray:
     if color and guide.ndim == 2:
         guide = np.stack([guide] * 3, axis=-1)
     return np.ascontiguousarray(np.moveaxis(guide, -1, 0)) if color else guide
+
+
+def _typical(d: np.ndarray) -> float:
+    """Return the median inverse depth, 1 where there is none."""
+    known = d[d > 0]
+    return float(np.median(_thinned(known))) if known.size else 1.0
 
 
 def _thinned(values: np.ndarray) -> np.ndarray:

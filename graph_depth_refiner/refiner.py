@@ -20,7 +20,7 @@ import time
 
 import numpy as np
 
-from graph_depth_refiner import backends, camera
+from graph_depth_refiner import backends, camera, safety
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
 from graph_depth_refiner.measure import measure, Measured
@@ -85,7 +85,11 @@ class DepthRefiner:
             self._backend.array(measured.m), measured.unit, self.config,
             deadline=deadline(clock, self.config))
         clock.done('solve')
-        return finish(solution, self._backend.numpy(solution.x), measured, clock)
+        planes = self._backend.numpy(solution.x)
+        if solution.status is Status.WORSE:
+            return safety.as_input(
+                frame, measured, planes, solution.status, solution.energy, clock.milliseconds)
+        return finish(solution, planes, measured, self.config, clock)
 
 
 def deadline(clock: StageClock, config: RefinerConfig) -> float:
@@ -94,10 +98,11 @@ def deadline(clock: StageClock, config: RefinerConfig) -> float:
     return clock.start + 1e-3 * budget if budget > 0 else math.inf
 
 
-def finish(solution, planes: np.ndarray, measured: Measured, clock: StageClock) -> Refined:
+def finish(solution, planes: np.ndarray, measured: Measured, config: RefinerConfig,
+           clock: StageClock) -> Refined:
     """Turn planes of inverse depth into depth, normals and what is known of them."""
     d = planes[0]
-    known = d > 0
+    known = safety.known(d, config)
     depth = np.full(d.shape, np.nan, np.float32)
     np.divide(np.float32(1), d, out=depth, where=known)
     normals = camera.normals(planes, measured.intrinsics).astype(np.float32)

@@ -49,6 +49,7 @@ def test_malformed_frames_are_refused_by_name(field, value, complaint):
     ((0.0, 1.0, 0.0, 0.0), 'intrinsics.fx: expected a positive number, got 0.0'),
     ((1.0, -1.0, 0.0, 0.0), 'intrinsics.fy: expected a positive number, got -1.0'),
     ((1.0, 1.0, float('inf'), 0.0), 'intrinsics.cx: expected a finite number, got inf'),
+    ((1e30, 1.0, 0.0, 0.0), 'intrinsics: expected pixels from 1e-09 to 1e+09, got'),
     ((1.0, 1.0, 0.0, 0.0, -0.1), 'intrinsics.baseline: expected a number of at least 0'),
 ])
 def test_malformed_intrinsics_are_refused_by_name(values, complaint):

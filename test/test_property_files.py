@@ -121,7 +121,7 @@ POSES = b'1.0 0 0 0 0 0 0 1\n1.1 0 0 1 0 0 0 1\n'
 
 def read_all(name, root):
     """Read every scene of a data set."""
-    return [scene for scene in datasets.READERS[name](root)]
+    return list(datasets.READERS[name](root))
 
 
 @pytest.fixture(scope='module')

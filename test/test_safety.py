@@ -1,0 +1,223 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Whatever comes in, what goes out is finite and positive, or said to be unknown."""
+
+import os
+
+import hostile  # noqa: F401  (chooses how many inputs are tried)
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.frame import Frame, Intrinsics, Provenance, Status
+from graph_depth_refiner.refiner import DepthRefiner
+
+LONG = os.environ.get('GRAPH_DEPTH_REFINER_FUZZ') == 'long'
+REFINER = DepthRefiner(device='cpu')
+
+
+def camera(shape, baseline=0.0):
+    """Return a plausible camera of an image shape."""
+    return Intrinsics(shape[1] + 1.0, shape[1] + 1.0, shape[1] / 2, shape[0] / 2, baseline)
+
+
+def frame_of(depth, image=None, confidence=None, baseline=0.0):
+    """Return a frame of a depth image, in front of a random image unless given."""
+    depth = np.asarray(depth, np.float32)
+    if image is None:
+        image = np.random.default_rng(0).integers(0, 255, depth.shape, np.uint8)
+    return Frame(image, depth, camera(depth.shape, baseline), confidence)
+
+
+def check(refined, frame):
+    """Check everything that holds of any refined frame; return it."""
+    shape = frame.depth.shape
+    depth, normals = refined.depth, refined.normals
+    assert depth.shape == shape and depth.dtype == np.float32
+    assert normals.shape == (*shape, 3) and normals.dtype == np.float32
+    assert not np.isinf(depth).any() and not (depth <= 0).any()
+    assert not np.isinf(normals).any()
+    lengths = np.linalg.norm(normals.astype(float), axis=-1)
+    assert np.allclose(lengths[~np.isnan(lengths)], 1, atol=1e-3)
+    assert np.isnan(lengths[np.isnan(depth)]).all()
+    assert np.array_equal(refined.provenance == Provenance.UNKNOWN, np.isnan(depth))
+    assert set(np.unique(refined.provenance)) <= {int(p) for p in Provenance}
+    assert ((refined.confidence >= 0) & (refined.confidence <= 1)).all()
+    assert np.isfinite(refined.energy) and refined.energy >= 0
+    assert 0 <= refined.iterations
+    return refined
+
+
+def refine(frame, config=None):
+    """Refine one frame alone and check what comes out."""
+    refiner = DepthRefiner(config, device='cpu') if config else REFINER
+    refiner.reset()
+    return check(refiner.refine(frame), frame)
+
+
+def wall(shape, metres, noise=0.01, seed=1):
+    """Return the depth of a wall with multiplicative noise."""
+    rng = np.random.default_rng(seed)
+    return (metres * (1 + noise * rng.standard_normal(shape))).astype(np.float32)
+
+
+@pytest.mark.parametrize('metres', [0.01, 0.1, 1.0, 10.0, 1000.0, 10000.0])
+def test_any_distance_is_refined_alike(metres):
+    shape = (24, 32)
+    near = refine(frame_of(wall(shape, 1.0)))
+    refined = refine(frame_of(wall(shape, metres)))
+    # nothing in the method has a scale, so that the result scales with the input
+    assert np.allclose(refined.depth / metres, near.depth, rtol=1e-3, equal_nan=True)
+    assert np.abs(refined.depth / metres - 1).mean() < 0.008  # as the noise came: 0.01 * 0.8
+
+
+def test_one_frame_from_a_centimetre_to_ten_kilometres():
+    depth = np.geomspace(0.01, 10000, 24 * 32).reshape(24, 32)
+    refined = refine(frame_of(depth))
+    assert np.isfinite(refined.depth).mean() > 0.5
+
+
+@pytest.mark.parametrize('invalid', [0.0, np.nan, np.inf, -np.inf, -1.0, 1e-30, 1e30])
+def test_no_valid_depth_gives_nothing_and_says_so(invalid):
+    refined = refine(frame_of(np.full((6, 8), invalid)))
+    assert refined.status is Status.EMPTY
+    assert np.isnan(refined.depth).all()
+
+
+def test_confidence_of_zero_everywhere_gives_nothing_and_says_so():
+    refined = refine(frame_of(np.ones((6, 8)), confidence=np.zeros((6, 8), np.float32)))
+    assert refined.status is Status.EMPTY
+    assert np.isnan(refined.depth).all()
+
+
+@pytest.mark.parametrize('metres', [0.01, 2.0, 10000.0])
+def test_one_valid_pixel(metres):
+    depth = np.zeros((6, 8))
+    depth[2, 3] = metres
+    refined = refine(frame_of(depth))
+    assert refined.depth[2, 3] == pytest.approx(metres, rel=0.01)
+
+
+@pytest.mark.parametrize('shape', [
+    (1, 1), (1, 2), (2, 1), (1, 9), (9, 1), (2, 2), (3, 3), (5, 4), (7, 33), (65, 3), (1, 700)])
+@pytest.mark.parametrize('color', [False, True])
+def test_any_shape(shape, color):
+    rng = np.random.default_rng(0)
+    image = rng.integers(0, 255, (*shape, 3), np.uint8) if color else None
+    refined = refine(frame_of(wall(shape, 2.0), image))
+    assert np.nanmax(np.abs(refined.depth - 2)) < 0.2
+
+
+@pytest.mark.skipif(not LONG, reason='takes gigabytes: GRAPH_DEPTH_REFINER_FUZZ=long runs it')
+@pytest.mark.parametrize('shape', [(3072, 4096), (1, 16384), (16384, 1)])
+def test_the_largest_shapes(shape):
+    refined = refine(frame_of(wall(shape, 2.0)), RefinerConfig(iterations=2))
+    assert np.nanmax(np.abs(refined.depth - 2)) < 0.2
+
+
+@pytest.mark.parametrize('level', [0, 255])
+@pytest.mark.parametrize('noise', [0.0, 0.01])
+def test_constant_images_and_constant_depth(level, noise):
+    shape = (12, 16)
+    refined = refine(frame_of(wall(shape, 3.0, noise), np.full(shape, level, np.uint8)))
+    assert np.allclose(refined.depth, 3, rtol=0.05)
+    if not noise:
+        assert np.allclose(refined.normals, (0, 0, -1), atol=0.02)
+
+
+@pytest.mark.parametrize('image', [np.nan, np.inf, -1.0, 1e30])
+def test_images_of_strange_floats(image):
+    refine(frame_of(wall((6, 8), 2.0), np.full((6, 8), image, np.float32)))
+
+
+@pytest.mark.parametrize('fx, baseline', [
+    (1e-9, 0.0), (1e9, 0.0), (1e9, 1e300), (1e-9, 1e-300), (500.0, 1e-12), (500.0, 1e12)])
+def test_cameras_at_the_edge_of_numbers(fx, baseline):
+    depth = wall((6, 8), 2.0)
+    frame = Frame(np.zeros((6, 8), np.uint8), depth, Intrinsics(fx, fx, 4.0, 3.0, baseline))
+    refined = refine(frame)
+    assert np.nanmax(np.abs(refined.depth - depth)) < 0.5
+
+
+metres = st.one_of(
+    st.floats(0.01, 10000), st.floats(0.5, 5),
+    st.sampled_from([0.0, np.nan, np.inf, -1.0, 1e-3, 1e5, 1e-38]))
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.lists(metres, min_size=1, max_size=12),
+       st.lists(st.floats(0, 1, width=32), min_size=1, max_size=5), st.binary(min_size=1),
+       st.sampled_from([0.0, 0.0, 0.05, 1.0]))
+def test_arbitrary_small_frames(height, width, depths, confidences, pixels, baseline):
+    shape = (height, width)
+    frame = frame_of(
+        np.resize(np.array(depths, np.float32), shape),
+        np.resize(np.frombuffer(pixels, np.uint8), shape),
+        np.resize(np.array(confidences, np.float32), shape), baseline)
+    refined = refine(frame)
+    hostile.OUTCOMES['accepted'] += 1
+    if refined.status is Status.WORSE:
+        valid = refined.provenance == Provenance.MEASURED
+        assert np.array_equal(refined.depth[valid], frame.depth[valid])
+
+
+# ------------------------------------------------- steps that go wrong
+
+
+
+def test_a_frame_that_gets_worse_is_returned_as_it_came():
+    # steps of a hundred times the noise cannot but raise the energy
+    depth = wall((24, 32), 2.0)
+    depth[3:5, 4:9] = 0
+    frame = frame_of(depth)
+    refined = refine(frame, RefinerConfig(learning_rate=100.0, rate_decay=1.0, iterations=3))
+    assert refined.status is Status.WORSE
+    assert np.array_equal(refined.depth, np.where(depth > 0, depth, np.nan), equal_nan=True)
+    assert (refined.provenance[depth > 0] == Provenance.MEASURED).all()
+
+
+def test_a_step_that_is_not_finite_is_undone_counted_and_forgotten(monkeypatch):
+    refiner = DepthRefiner(device='cpu')
+    frame = frame_of(wall((24, 32), 2.0))
+    good = check(refiner.refine(frame), frame)
+    assert good.status is Status.REFINED
+
+    solver = refiner._backend.solver
+    step, calls = solver.step, []
+
+    def poisoned(state, rate, slope_rate):
+        calls.append(rate)
+        step(state, np.nan if len(calls) == 4 else rate, slope_rate)
+
+    refiner.reset()
+    monkeypatch.setattr(solver, 'step', poisoned)
+    refined = check(refiner.refine(frame), frame)
+    assert refined.status is Status.DIVERGED
+    assert refined.iterations == 3  # the three before it stand, none after it is taken
+    monkeypatch.undo()
+    assert check(refiner.refine(frame), frame).status is Status.REFINED  # no NaN is carried on
+
+
+@pytest.mark.parametrize('name, value', [
+    ('reg_lambda', 1e4), ('reg_lambda', 0.0), ('reg_alpha', 1e4), ('reg_alpha', 0.0),
+    ('learning_rate', 1e-6), ('learning_rate', 100.0), ('slope_rate', 10.0), ('slope_rate', 0.0),
+    ('iterations', 0), ('iterations', 1), ('graph_window', 15), ('graph_patch', 15),
+    ('graph_sigma_intensity', 1e-4), ('graph_sigma_space', 0.1), ('graph_neighbours', 1),
+    ('graph_color', True), ('graph_normalise', False), ('time_budget_ms', 1e-3),
+    ('min_depth', 1e6), ('max_depth', 1e-6)])
+def test_every_extreme_of_the_configuration(name, value):
+    depth = wall((16, 24), 2.0)
+    depth[4:8, 4:8] = np.nan
+    refine(frame_of(depth), RefinerConfig().with_values(**{name: value}))
