@@ -199,26 +199,33 @@ class Pipeline:
         if not self.node.context.ok():  # told to end in the middle of a frame
             self.processor.ledger.count('stopped')
         elif job is None:  # while loading the kernels; the first frame tries again
-            self._log_once(f'start: {type(error).__name__}: {error}', error)
+            self._log_error_once('start', error)
         elif isinstance(error, ValueError):
             self.processor.ledger.count('malformed')
             self._log_once(str(error))
         else:
             self.processor.ledger.count('failed')
-            self._log_once(f'solver: {type(error).__name__}: {error}', error)
+            self._log_error_once('solver', error)
 
-    def _log_once(self, sentence: str, error: Exception | None = None) -> None:
-        """Log a sentence once; what came (`got …`) does not make it another one."""
-        cause = sentence.split(', got ')[0]
+    def _log_once(self, sentence: str) -> None:
+        """Log what is wrong with an input; what came (`got …`) makes it no other cause."""
+        if self._is_new(sentence.split(', got ')[0], sentence):
+            self.node.get_logger().warning(f'{sentence} (said once, counted in /diagnostics)')
+
+    def _log_error_once(self, where: str, error: Exception) -> None:
+        """Log an error of ours; its kind and place are the cause."""
+        kind, place = type(error).__name__, _place(error)
+        sentence = f'{where}: {kind}: {error}'
+        if self._is_new(f'{kind} {place}', sentence):
+            self.node.get_logger().error(
+                f'{sentence} at {place} (said once, counted in /diagnostics)')
+
+    def _is_new(self, cause: str, sentence: str) -> bool:
         self.diagnostics.last_complaint = sentence
         if cause in self._causes or len(self._causes) >= MOST_CAUSES:
-            return
+            return False
         self._causes.add(cause)
-        if error is None:
-            self.node.get_logger().warning(f'{sentence} (said once, counted in /diagnostics)')
-        else:
-            self.node.get_logger().error(
-                f'{sentence} at {_place(error)} (said once, counted in /diagnostics)')
+        return True
 
     # ---------------------------------------------------- parameters, services
 

@@ -21,13 +21,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+import signal
 import sys
 import threading
 import time
 
 import rclpy
-from rclpy.executors import ExternalShutdownException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args
@@ -92,19 +94,20 @@ class Player(Node):
 
     def _wait(self, due: float, until: int) -> float:
         """Let the time of the recording pass up to a moment; return when that was due."""
-        while self._now < until and self.context.ok():
+        while self.context.ok():
             self._tick()
             if not self._playing.is_set():
                 self._playing.wait(STEP)
                 due = time.monotonic()
                 continue
+            if self._now >= until:
+                break
             step = min(STEP, (until - self._now) / SECOND / self._rate)
             if self._clock_period:
                 step = min(step, self._clock_period)
             due += step
             time.sleep(max(0.0, due - time.monotonic()))
             self._now = min(until, self._now + max(1, round(step * self._rate * SECOND)))
-        self._tick()
         return max(due, time.monotonic() - 1)  # what was lost in a hiccup is not made up for
 
     def _tick(self) -> None:
@@ -178,45 +181,53 @@ def watch_keys(player: Player) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def spin(player: Player) -> None:
-    """Serve services until the end."""
-    try:
-        rclpy.spin(player)
-    except ExternalShutdownException:
-        pass
-
-
 def main(args: list[str] | None = None) -> None:
     """Play a recording."""
     arguments = sys.argv if args is None else [sys.argv[0], *args]
     parser = argparse.ArgumentParser(description='Play a recording.')
     add_arguments(parser)
     options = parser.parse_args(remove_ros_args(arguments)[1:])
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # no KeyboardInterrupt from just anywhere: rclpy's own handlers come on top of these
+        signal.signal(number, lambda *_: None)
+    rclpy.init(args=arguments)
     try:
         if not 0 < options.rate < 1e6:
             raise ValueError(f'rate: expected a positive number, got {options.rate:g}')
         if not 0 <= options.clock <= 1e4:
             raise ValueError(f'clock: expected a number from 0 to 10000, got {options.clock:g}')
         with reading(options.bag) as bag:
-            run(bag, options, arguments)
+            run(Player(bag, options.rate, options.clock, options.start_paused), options)
     except (ValueError, OSError) as error:
         print(f'play_bag: {error}', file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        pass
+    finally:
+        rclpy.try_shutdown()
 
 
-def run(bag: Bag, options: argparse.Namespace, arguments: list[str]) -> None:
-    """Play once, or again and again, until told to end."""
-    rclpy.init(args=arguments)
+def run(player: Player, options: argparse.Namespace) -> None:
+    """Play once, or again and again, until told to end; services are served meanwhile."""
+    executor = SingleThreadedExecutor()
+    executor.add_node(player)
+    server = threading.Thread(target=serve, args=(executor,))
+    server.start()
     try:
-        player = Player(bag, options.rate, options.clock, options.start_paused)
-        threading.Thread(target=spin, args=(player,), daemon=True).start()
         watch_keys(player)
         time.sleep(options.delay)
         count = player.play()
         while options.loop and count and player.context.ok():
             count += player.play()
-        player.get_logger().info(f'{count} messages played')
+        print(f'play_bag: {count} messages played', flush=True)
     finally:
-        rclpy.try_shutdown()
+        executor.shutdown()
+        server.join()
+
+
+def serve(executor: SingleThreadedExecutor) -> None:
+    """Serve services until the executor or ROS is shut down."""
+    with suppress(ExternalShutdownException):
+        executor.spin()
+
+
+if __name__ == '__main__':
+    main()

@@ -17,10 +17,9 @@ import os
 from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
+from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
 from launch_ros.actions import LifecycleNode, Node
-
-from launch import LaunchDescription
 
 SHARE = Path(get_package_share_directory('graph_depth_refiner'))
 CAMERAS = sorted(path.stem for path in (SHARE / 'config').glob('*.yaml'))

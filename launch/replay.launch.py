@@ -16,6 +16,7 @@
 from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory, PackageNotFoundError
+from launch import LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     ExecuteProcess,
@@ -25,8 +26,6 @@ from launch.actions import (
 )
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
-
-from launch import LaunchDescription
 
 SHARE = Path(get_package_share_directory('graph_depth_refiner'))
 # of refiner.launch.py, handed on; described there

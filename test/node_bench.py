@@ -184,9 +184,19 @@ def running(*arguments, module='refiner_node', **options):
         process.log.unlink()
 
 
+def call(bench, kind, name, request):
+    """Call a service and return the answer."""
+    client = bench.node.create_client(kind, name)
+    assert client.wait_for_service(10.0)
+    future = client.call_async(request)
+    bench.wait_for(future.done, f'an answer of {name}', 10.0)
+    bench.node.destroy_client(client)
+    return future.result()
+
+
 def parameters(**values):
     """Return command line arguments that set parameters."""
-    arguments = ['--ros-args']
+    arguments = ['--ros-args', '-p', 'shed_load:=false']
     for name, value in values.items():
         arguments += ['-p', f'{name}:={value}']
     return arguments

@@ -13,12 +13,8 @@
 # limitations under the License.
 """The node over DDS: what it publishes, parameters, services, signals, several at once."""
 
-import signal
-import time
 
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
-from node_bench import Bench, frame, NodeProcess, parameters, PATIENCE, running
+from node_bench import Bench, call, frame, NodeProcess, parameters, running
 import numpy as np
 import pytest
 from rcl_interfaces.srv import DescribeParameters, GetParameters, ListParameters, SetParameters
@@ -43,16 +39,6 @@ def node_and_bench():
 @pytest.fixture
 def bench(node_and_bench):
     return node_and_bench[1]
-
-
-def call(bench, kind, name, request):
-    """Call a service and return the answer."""
-    client = bench.node.create_client(kind, name)
-    assert client.wait_for_service(10.0)
-    future = client.call_async(request)
-    bench.wait_for(future.done, f'an answer of {name}', 10.0)
-    bench.node.destroy_client(client)
-    return future.result()
 
 
 def test_outputs_carry_the_header_and_agree(bench):
@@ -157,97 +143,6 @@ def test_incompatible_quality_is_explained(node_and_bench):
     finally:
         with_reliable.end()
         with_reliable.log.unlink()
-
-
-def test_what_nobody_wants_is_not_computed():
-    with running(outputs=['depth_refined/camera_info']) as (process, bench):
-        bench.refines('depth_refined/camera_info')
-        for subscription in bench.subscriptions.values():
-            bench.node.destroy_subscription(subscription)
-        bench.wait_for(
-            lambda: bench.send() and not bench.spin(0.1) and
-            bench.account('dropped: no_subscriber') > 3, 'idle frames', 10.0)
-
-
-def test_stale_frames_are_dropped_and_counted():
-    with running(*parameters(max_age=0.5)) as (process, bench):
-        bench.refines()
-        bench.wait_for(
-            lambda: bench.send(time.time_ns() - 10 ** 9) and not bench.spin(0.1) and
-            bench.account('dropped: stale') > 0, 'a stale frame', 10.0)
-
-
-def test_two_nodes_under_namespaces():
-    rclpy.init()
-    processes = [NodeProcess('--ros-args', '-r', f'__ns:=/{name}') for name in ('left', 'right')]
-    benches = [Bench(namespace=name) for name in ('left', 'right')]
-    try:
-        for bench in benches:
-            assert bench.refines().header.frame_id
-    finally:
-        for bench in benches:
-            bench.close()
-        codes = [process.end()[0] for process in processes]
-        rclpy.try_shutdown()
-    assert codes == [0, 0]
-
-
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize('after', ['at once', 'while refining'])
-def test_signals_end_it_cleanly(number, after):
-    with running() as (process, bench):
-        if after == 'while refining':
-            bench.refines()
-            for _ in range(3):
-                bench.send()
-        else:
-            time.sleep(0.3)
-        code, seconds = process.end(number)
-        assert code == 0
-        assert seconds < 2
-        assert 'Traceback' not in process.output
-
-
-def test_lifecycle_node_follows_its_states():
-    with running(module='lifecycle_node') as (process, bench):
-        def change(transition):
-            answer = call(bench, ChangeState, '/refiner_node/change_state', ChangeState.Request(
-                transition=Transition(id=transition)))
-            assert answer.success
-
-        change(Transition.TRANSITION_CONFIGURE)
-        change(Transition.TRANSITION_ACTIVATE)
-        bench.refines()
-        change(Transition.TRANSITION_DEACTIVATE)
-        bench.spin(0.3)
-        bench.heard['depth_refined/image'].clear()
-        for _ in range(5):
-            bench.send()
-            bench.spin(0.1)
-        assert not bench.heard['depth_refined/image']
-        change(Transition.TRANSITION_CLEANUP)
-        change(Transition.TRANSITION_CONFIGURE)
-        change(Transition.TRANSITION_ACTIVATE)
-        bench.refines()
-        assert process.end()[0] == 0
-
-
-def test_a_namesake_is_noticed():
-    with running() as (process, bench):
-        other = NodeProcess()
-        bench.wait_for(
-            lambda: 'another node has the same name' in process.output, 'the warning')
-        assert other.end()[0] == 0
-        other.log.unlink()
-
-
-def test_bad_start_value_is_said_in_one_sentence():
-    process = NodeProcess(*parameters(iterations=-5))
-    process.process.wait(PATIENCE)
-    assert process.process.returncode == 2
-    assert 'iterations: expected integer from 0' in process.output
-    assert 'Traceback' not in process.output
-    process.log.unlink()
 
 
 def test_reliable_listeners_are_served(bench):
