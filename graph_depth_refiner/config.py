@@ -164,6 +164,8 @@ class RefinerConfig(Tunables):
         choices=('planar', 'nltgv', 'neighbourhood'))
     reg_lambda: float = tunable(
         7.5, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
+    reg_lambda_coarse: float = tunable(
+        0.0, 'The same at the coarser levels; 0 is as at the finest', low=0.0, high=1e4)
     reg_alpha: float = tunable(
         5.5, 'Weight alpha of slope differences inside the regulariser', low=0.0, high=1e4)
 
@@ -173,6 +175,15 @@ class RefinerConfig(Tunables):
         'realtime', 'A fixed number of steps, or on until the energy settles',
         choices=('realtime', 'converged'))
     iterations: int = tunable(10, 'Solver steps per frame in realtime mode', low=0, high=100000)
+    max_iterations: int = tunable(
+        8000, 'Most solver steps per level in converged mode', low=1, high=1000000)
+    tolerance: float = tunable(
+        1e-4, 'Converged mode ends when the energy changes by less than this share of it',
+        low=0.0, high=1.0)
+    cg_iterations: int = tunable(
+        10, 'Steps of conjugate gradients between two re-weightings of irls', low=1, high=1000)
+    levels: int = tunable(1, 'Levels L of the pyramid, from coarse to fine', low=1, high=8)
+    level_ratio: int = tunable(2, 'Ratio r of the sides of two levels', low=2, high=8)
     learning_rate: float = tunable(
         1.0, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
     slope_rate: float = tunable(
@@ -192,7 +203,8 @@ class RefinerConfig(Tunables):
 PAPER = {
     'graph_window': 9, 'graph_patch': 3, 'graph_neighbours': 20,
     'graph_sigma_intensity': 0.07, 'graph_sigma_space': 3.0,
-    'reg_lambda': 25.0, 'reg_alpha': 3.5,
+    'reg_lambda': 25.0, 'reg_lambda_coarse': 15.0, 'reg_alpha': 3.5,
+    'levels': 2, 'level_ratio': 2,
 }
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Drive a minimiser: how many steps, of what size, and when to stop."""
+"""Drive a minimiser: at which scales, how many steps, of what size, and when to stop."""
 
 from __future__ import annotations
 
@@ -23,6 +23,15 @@ from typing import Any
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Status
 from graph_depth_refiner.problem import Memory, Terms
+from graph_depth_refiner.pyramid import coarser, finer
+from graph_depth_refiner.safety import input_planes
+
+# Converged mode looks at the energy once in so many steps ...
+CHECK_STEPS = 50
+# ... halves the step when the energy fell by less than this share of it ...
+PLATEAU = 3e-3
+# ... and the tolerance counts only once the step is below this share of the first.
+SMALL_STEP = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,19 +47,100 @@ class Solution:
 
 def minimise(
         backend: Any, x: Any, w: Any, d: Any, m: Any, unit: float, config: RefinerConfig,
-        memory: Memory | None = None, deadline: float = math.inf) -> Solution:
-    """Lower the energy of the planes x, 3 H W; deadline as of time.perf_counter."""
-    solver = backend.solver
-    state = solver.init(
-        x, w, d, m, unit, Terms(config.reg_lambda, config.reg_alpha, config.regulariser), memory)
-    status = Status.REFINED
+        memory: Memory | None = None, deadline: float = math.inf, guide: Any = None) -> Solution:
+    """
+    Lower the energy of the planes x, 3 H W, to at most that of the measurement itself.
+
+    The guide is needed for the graphs of coarser levels only; the deadline is as of
+    time.perf_counter.
+    """
+    if guide is not None and config.levels > 1:
+        x = _start_from_below(backend, x, d, m, unit, config, deadline, guide)
+    terms = Terms(config.reg_lambda, config.reg_alpha, config.regulariser)
+    if config.solver == 'irls':
+        return _irls(backend.irls, (x, w, d, m, unit, terms), config, deadline)
+    return _adam(backend.solver, (x, w, d, m, unit, terms, memory), config, deadline)
+
+
+def _start_from_below(backend, x, d, m, unit, config, deadline, guide) -> Any:
+    """Solve the next coarser level and return its planes at this one."""
+    ratio = config.level_ratio
+    small = coarser(guide, ratio)
+    if min(small.shape[-2:]) <= config.graph_window:
+        return x
+    below = config.with_values(
+        levels=config.levels - 1, reg_lambda=config.reg_lambda_coarse or config.reg_lambda)
+    start = coarser(x, ratio)  # 3 h w
+    start[1:] *= ratio  # slopes are per pixel
+    solution = minimise(
+        backend, start, backend.graph.build(small, below), coarser(d, ratio), coarser(m, ratio),
+        unit, below, None, deadline, small)
+    planes = finer(solution.x, ratio, x)  # 3 H W
+    planes[1:] /= ratio
+    return planes
+
+
+def _adam(solver, problem, config, deadline) -> Solution:
+    state = solver.init(*problem)
+    run = _settle if config.mode == 'converged' else _fixed_steps
+    status = run(solver, state, config, deadline)
+    return _solution(solver, state, problem, status, solver.memory(state))
+
+
+def _fixed_steps(solver, state, config, deadline) -> Status:
+    """Take the steps of realtime mode; nothing here waits for the device."""
     for k in range(config.iterations):
+        if time.perf_counter() > deadline:
+            return Status.BUDGET
+        rate = config.learning_rate * config.rate_decay ** (k / max(1, config.iterations - 1))
+        solver.step(state, rate, rate * config.slope_rate)
+    return Status.REFINED
+
+
+def _settle(solver, state, config, deadline) -> Status:
+    """Take smaller and smaller steps until the energy changes no more."""
+    rate, energy = config.learning_rate, solver.energy(state)
+    for k in range(config.max_iterations):
+        if time.perf_counter() > deadline:
+            return Status.BUDGET
+        solver.step(state, rate, rate * config.slope_rate)
+        if (k + 1) % CHECK_STEPS == 0:
+            before, energy = energy, solver.energy(state)
+            if not before - energy > PLATEAU * before:
+                rate /= 2
+            if rate < SMALL_STEP * config.learning_rate and (
+                    abs(before - energy) <= config.tolerance * before):
+                return Status.CONVERGED
+    return Status.NOT_CONVERGED
+
+
+def _irls(solver, problem, config, deadline) -> Solution:
+    """Re-weigh and solve: for the steps of realtime mode, or until the energy settles."""
+    converged = config.mode == 'converged'
+    state = solver.init(*problem)
+    inner = config.cg_iterations
+    energy = solver.energy(state) if converged else math.inf
+    status = Status.NOT_CONVERGED if converged else Status.REFINED
+    for _ in range((config.max_iterations if converged else config.iterations) // inner):
         if time.perf_counter() > deadline:
             status = Status.BUDGET
             break
-        rate = config.learning_rate * config.rate_decay ** (k / max(1, config.iterations - 1))
-        solver.step(state, rate, rate * config.slope_rate)
-    if not solver.finite(state):
-        status = Status.DIVERGED
-    return Solution(
-        solver.planes(state), status, solver.taken(state), solver.energy(state), solver.memory(state))
+        solver.step(state, inner)
+        if converged:
+            before, energy = energy, solver.energy(state)
+            if abs(before - energy) <= config.tolerance * before:
+                status = Status.CONVERGED
+                break
+    return _solution(solver, state, problem, status, None)
+
+
+def _solution(solver, state, problem, status, memory) -> Solution:
+    x, _, d, m = problem[:4]
+    energy = solver.energy(state)
+    if not solver.finite(state):  # the step was not taken, but the moments have seen it
+        status, memory = Status.DIVERGED, None
+    measured = input_planes(x, d, m)
+    worst = solver.energy(state, measured)
+    if not energy <= worst:
+        return Solution(measured, Status.WORSE, 0, worst, None)
+    return Solution(solver.planes(state), status, solver.taken(state), energy, memory)

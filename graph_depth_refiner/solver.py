@@ -98,11 +98,12 @@ def taken(state: State) -> int:
     return int(state.taken)
 
 
-def energy(state: State) -> float:
-    """Return the energy in the scale of the input; waits for the device."""
+def energy(state: State, x: torch.Tensor | None = None) -> float:
+    """Return the energy in the scale of the input, of other planes x if given; waits for the device."""
     terms = state.terms
+    z = state.z if x is None else x / state.unit
     return state.unit * float(_energy(
-        state.z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser))
+        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser))
 
 
 def planes(state: State) -> torch.Tensor:

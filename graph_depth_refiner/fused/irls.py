@@ -88,11 +88,13 @@ def taken(state: State) -> int:
     return state.taken
 
 
-def energy(state: State) -> float:
-    """Return the energy in the scale of the input."""
+def energy(state: State, x: np.ndarray | None = None) -> float:
+    """Return the energy in the scale of the input, of other planes x if given."""
     terms = state.terms
+    r = (state.z_.shape[1] - len(state.d)) // 2
+    z = state.z_ if x is None else with_margin(x, state.unit, r)
     return state.unit * _energy(
-        state.z_, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser)
+        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser)
 
 
 def planes(state: State) -> np.ndarray:
