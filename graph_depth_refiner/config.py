@@ -248,18 +248,16 @@ class NodeConfig(Tunables):
         'auto', 'Wait for a confidence image with every depth image; auto: while somebody '
         'publishes one', choices=('auto', 'always', 'never'), fixed=True)
     sync_camera_info: bool = tunable(
-        True, 'Wait for the camera_info of every depth image; else the newest one serves',
-        fixed=True)
+        True, 'Wait for the camera_info of every depth image; else the newest one serves')
     device: str = tunable(
         'auto', 'Where to compute: auto, cpu, or a torch device such as cuda:0', fixed=True)
 
     # synchronisation
     queue_size: int = tunable(
-        5, 'Messages of a topic that wait for those of the others', low=1, high=1000, fixed=True)
-    exact_sync: bool = tunable(False, 'Match equal stamps only', fixed=True)
+        5, 'Messages of a topic that wait for those of the others', low=1, high=1000)
+    exact_sync: bool = tunable(False, 'Match equal stamps only')
     slop: float = tunable(
-        0.02, 'Stamps that differ by less are matched', unit='s', low=1e-6, high=10.0,
-        fixed=True)
+        0.02, 'Stamps that differ by less are matched', unit='s', low=1e-6, high=10.0)
     jump_back: float = tunable(
         0.2, 'Stamps that go back by more start the stream anew', unit='s', low=0.0, high=1e6)
     max_age: float = tunable(

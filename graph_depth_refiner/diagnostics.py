@@ -55,7 +55,7 @@ class Diagnostics:
         self._pipeline.node.destroy_publisher(self._updater.publisher)
 
     def _report(self) -> None:
-        self._pipeline.follow_publishers()
+        self._pipeline.follow()
         self._look_for_namesakes()
         self._updater.force_update()
 

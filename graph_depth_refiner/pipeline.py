@@ -43,6 +43,7 @@ class Pipeline:
         """Declare the parameters and begin to report; nothing else is there yet."""
         self.node = node
         self._enabled = True
+        self.inputs: dict[str, InputTopic] = {}
         self.synchroniser: Synchroniser | None = None
         self.parameters = Parameters(node, on_change=self._changed)
         self.parameters.declare(preset(self.parameters.declare(NodeConfig()).preset))
@@ -55,7 +56,6 @@ class Pipeline:
         self._poses = Poses()
         self._entities: list[Any] = []  # of the node, destroyed on closing
         self._bad_stamps = 0
-        self.inputs: dict[str, InputTopic] = {}
         self.processor: Processor | None = None
         self.worker: Worker | None = None
         self.diagnostics = Diagnostics(self)
@@ -78,14 +78,12 @@ class Pipeline:
             lambda: self._settings, self.clock, self.outputs, self._log_once)
         self.worker = Worker(
             self.processor.process, self._dropped, self._failed, self.processor.prepare)
-        self.synchroniser = Synchroniser(
-            self._awaited(), config.queue_size, None if config.exact_sync else config.slop,
-            self._matched, self._jumped)
-        self.synchroniser.jump_back = config.jump_back
+        self.synchroniser = Synchroniser(self._matched, self._jumped)
         self.inputs = input_topics(self.node, config, self._received)
         if config.camera_pose_topic:
             self.inputs['camera_pose'] = InputTopic(
                 self.node, 'camera_pose', PoseStamped, config.camera_pose_topic, self._pose)
+        self.follow()
 
     def stop(self, timeout: float = 1.0) -> bool:
         """Stop listening and refining; return whether the worker ended in time."""
@@ -177,17 +175,15 @@ class Pipeline:
         awaited = [self.depth_role, 'image']
         if config.sync_camera_info:
             awaited.append('camera_info')
-        if 'confidence' in self.inputs and (
-                config.use_confidence == 'always' or self.inputs['confidence'].publishers):
+        confidence = self.inputs.get('confidence')
+        if confidence and (config.use_confidence == 'always' or confidence.publishers):
             awaited.append('confidence')
         return tuple(awaited)
 
-    def follow_publishers(self) -> None:
-        """Wait for confidence only while somebody publishes it."""
-        if self.synchroniser and self.inputs:
-            awaited = self._awaited()
-            if awaited != self.synchroniser.topics:
-                self.synchroniser.use(awaited)
+    def follow(self) -> None:
+        """Follow the settings, and wait for confidence only while somebody publishes it."""
+        if self.inputs:
+            self.synchroniser.follow(self._awaited(), self._settings.node)
 
     # --------------------------------------------------------- in the worker
 
@@ -236,8 +232,7 @@ class Pipeline:
 
     def _changed(self, names: set[str]) -> None:
         self._settings = self._current_settings()
-        if self.synchroniser:
-            self.synchroniser.jump_back = self._settings.node.jump_back
+        self.follow()
 
     def _start_anew(self) -> None:
         self._epoch += 1

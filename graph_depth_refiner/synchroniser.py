@@ -26,37 +26,44 @@ from typing import Any
 
 from message_filters import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
 
+from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.conversions import seconds
 
 
 class Synchroniser:
     """Hands over one message of each topic whenever their stamps match."""
 
-    def __init__(self, topics: tuple[str, ...], queue_size: int, slop: float | None,
-                 on_set: Callable[[dict[str, Any]], None],
+    def __init__(self, on_set: Callable[[dict[str, Any]], None],
                  on_jump: Callable[[str, float], None]) -> None:
-        """Start empty; without slop only equal stamps match."""
-        self._queue_size, self._slop = queue_size, slop
+        """Start waiting for nothing."""
         self._on_set, self._on_jump = on_set, on_jump
         self.matched = 0
-        self.jump_back = float('inf')  # seconds
-        self.use(topics)
+        self.use((), NodeConfig())
 
-    def use(self, topics: tuple[str, ...]) -> None:
+    def use(self, topics: tuple[str, ...], config: NodeConfig) -> None:
         """Wait for these topics from now on; what waits is dropped."""
-        self.topics = topics
+        self.topics, self._config = topics, config
         self._filters = {topic: SimpleFilter() for topic in topics}
         inputs = list(self._filters.values())
-        if self._slop is None:
-            self._sync = TimeSynchronizer(inputs, self._queue_size)
+        if config.exact_sync:
+            self._sync = TimeSynchronizer(inputs, config.queue_size)
         else:
-            self._sync = ApproximateTimeSynchronizer(inputs, self._queue_size, self._slop)
+            self._sync = ApproximateTimeSynchronizer(inputs, config.queue_size, config.slop)
         self._sync.registerCallback(self._matched)
         self._newest: dict[str, float] = {}
 
+    def follow(self, topics: tuple[str, ...], config: NodeConfig) -> None:
+        """Start anew with other topics or settings only where they are others."""
+        def relevant(of: NodeConfig) -> tuple:
+            return of.exact_sync, of.queue_size, of.slop
+
+        if topics != self.topics or relevant(config) != relevant(self._config):
+            self.use(topics, config)
+        self._config = config
+
     def reset(self) -> None:
         """Drop what waits."""
-        self.use(self.topics)
+        self.use(self.topics, self._config)
 
     def add(self, topic: str, message: Any) -> None:
         """Take in a message; raise ValueError where its stamp is none."""
@@ -69,7 +76,7 @@ class Synchroniser:
             return
         now = seconds(stamp)
         newest = self._newest.get(topic, now)
-        if newest - now > self.jump_back:
+        if newest - now > self._config.jump_back:
             self._on_jump(topic, newest - now)
             self.reset()
         self._newest[topic] = max(now, self._newest.get(topic, now))

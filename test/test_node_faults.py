@@ -134,8 +134,8 @@ def test_subscriber_disappears(bench):
 
 
 @pytest.mark.parametrize('name, value', [
-    ('iterations', -1), ('reg_lambda', float('nan')), ('graph_window', 4), ('slop', 1.0),
-    ('mode', 'fast'), ('iterations', 'many'), ('max_pixels', 0)])
+    ('iterations', -1), ('reg_lambda', float('nan')), ('graph_window', 4), ('slop', 0.0),
+    ('mode', 'fast'), ('iterations', 'many'), ('max_pixels', 0), ('device', 'cpu')])
 def test_parameters_out_of_range(bench, name, value):
     client = bench.node.create_client(SetParameters, '/refiner_node/set_parameters')
     assert client.wait_for_service(10.0)

@@ -18,6 +18,7 @@ import pytest
 from sensor_msgs.msg import Image
 from std_msgs.msg import Header
 
+from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.synchroniser import Synchroniser
 
 TOPICS = ('depth', 'image')
@@ -26,10 +27,10 @@ TOPICS = ('depth', 'image')
 class Bench:
     """A synchroniser of two topics that notes the stamps of its sets."""
 
-    def __init__(self, slop=0.02, queue_size=5):
+    def __init__(self, **settings):
         self.sets, self.jumps = [], []
-        self.sync = Synchroniser(TOPICS, queue_size, slop, self.take, self.note_jump)
-        self.sync.jump_back = 0.2
+        self.sync = Synchroniser(self.take, self.note_jump)
+        self.sync.use(TOPICS, NodeConfig(**settings))
 
     def take(self, messages):
         self.sets.append(tuple(messages[topic].header.stamp.nanosec // 10 ** 6 +
@@ -53,7 +54,7 @@ def test_near_stamps_match():
 
 
 def test_exact_matches_equal_stamps_only():
-    bench = Bench(slop=None)
+    bench = Bench(exact_sync=True)
     bench.add('depth', 1000)
     bench.add('image', 1001)
     assert not bench.sets
@@ -61,9 +62,9 @@ def test_exact_matches_equal_stamps_only():
     assert bench.sets == [(1000, 1000)]
 
 
-@pytest.mark.parametrize('slop', [0.02, None])
-def test_a_looped_recording_goes_on(slop):
-    bench = Bench(slop)
+@pytest.mark.parametrize('exact', [False, True])
+def test_a_looped_recording_goes_on(exact):
+    bench = Bench(exact_sync=exact)
     for _ in range(3):
         for stamp in range(5000, 6000, 33):
             bench.add('image', stamp)
@@ -82,7 +83,7 @@ def test_a_little_disorder_is_no_jump():
 
 
 def test_a_stamp_that_is_none_is_refused_and_blocks_nothing():
-    bench = Bench(slop=None)
+    bench = Bench(exact_sync=True)
     for stamp in (Time(sec=-1), Time(sec=1, nanosec=4 * 10 ** 9)):
         with pytest.raises(ValueError, match='depth.header.stamp: expected'):
             bench.sync.add('depth', Image(header=Header(stamp=stamp)))
@@ -97,5 +98,12 @@ def test_what_waits_is_known_and_bounded():
         bench.add('depth', stamp)
     assert bench.sync.waiting('depth') == 3
     assert bench.sync.matched == 0
-    bench.sync.use(('depth',))
+
+
+def test_other_settings_start_anew_and_the_same_do_not():
+    bench = Bench()
+    bench.add('depth', 1000)
+    bench.sync.follow(TOPICS, NodeConfig(max_age=1.0))
+    assert bench.sync.waiting('depth') == 1
+    bench.sync.follow(TOPICS, NodeConfig(exact_sync=True))
     assert bench.sync.waiting('depth') == 0
