@@ -16,45 +16,135 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
+import logging
+from pathlib import Path
+import re
 from typing import Any
 
 import numpy as np
 
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.problem import Terms
+
+_LOG = logging.getLogger(__name__)
 _PACKAGE = __package__
+# A CUDA device shows as one of these: looking is free, importing torch takes seconds.
+_NODES = ('/dev/nvidia0', '/dev/nvidiactl', '/dev/nvhost-gpu', '/dev/dxg')
+_WARM_SHAPE = (16, 24)
 
 
-class Fused:
-    """The numba kernels on a CPU; never imports torch."""
+class Backend:
+    """The stages as attributes, imported when they are first asked for."""
 
-    name = 'fused'
+    name = ''
     device = 'cpu'
 
     def __getattr__(self, stage: str) -> Any:
-        """Import the stage module of that name when it is first asked for."""
-        return _stage(self, f'{_PACKAGE}.fused.{stage}', stage)
+        """Import a stage."""
+        if stage.startswith('_'):
+            raise AttributeError(stage)
+        module = self._module(stage)
+        if find_spec(module) is None:
+            raise AttributeError(f'{self.name} backend: no stage {stage}')
+        setattr(self, stage, import_module(module))
+        return getattr(self, stage)
+
+    def warm_up(self, config: RefinerConfig) -> None:
+        """Compile or load the kernels of graph and solver before the first frame comes."""
+        rng = np.random.default_rng(0)
+        shape = (3, *_WARM_SHAPE) if config.graph_color else _WARM_SHAPE
+        w = self.graph.build(self.array(rng.random(shape)), config)
+        self.graph.symmetrise(w)
+        d = self.array(rng.random(_WARM_SHAPE))
+        problem = (
+            self.array(rng.random((3, *_WARM_SHAPE))), w, d, self.array(d > 0.1), 1.0,
+            Terms(config.reg_lambda, config.reg_alpha, config.regulariser))
+        solver, steps = (
+            (self.irls, (1,)) if config.solver == 'irls' else (self.solver, (0.1, 0.01)))
+        state = solver.init(*problem)
+        solver.step(state, *steps)
+        solver.energy(state)
+        solver.planes(state)
+
+
+class Fused(Backend):
+    """Numba kernels on a CPU; never imports torch."""
+
+    name = 'fused'
+
+    def _module(self, stage: str) -> str:
+        return f'{_PACKAGE}.fused.{stage}'
 
     def array(self, values: np.ndarray) -> np.ndarray:
-        """Return contiguous float32."""
-        return np.ascontiguousarray(values, np.float32)
+        """Return float32 that kernels compiled once can take: contiguous and writable."""
+        return np.require(values, np.float32, ('C', 'W'))
 
     def numpy(self, values: np.ndarray) -> np.ndarray:
         """Return the values as numpy."""
         return values
 
 
-def select(device: str = 'auto', backend: str = 'auto') -> Fused:
-    """Return the stages for a device, `auto`, `cpu` or `cuda`, and a backend."""
+class Torch(Backend):
+    """Plain torch on any device, with or without the compiled update."""
+
+    def __init__(self, device: str, compiled: bool) -> None:
+        """Import torch."""
+        self.name = 'compiled' if compiled else 'torch'
+        self.device = device
+        self._stages = {'solver': 'compiled'} if compiled else {}
+        self._torch = import_module('torch')
+
+    def _module(self, stage: str) -> str:
+        return f'{_PACKAGE}.{self._stages.get(stage, stage)}'
+
+    def array(self, values: np.ndarray) -> Any:
+        """Return a float32 tensor on the device."""
+        return self._torch.from_numpy(np.require(values, np.float32, ('C', 'W'))).to(self.device)
+
+    def numpy(self, values: Any) -> np.ndarray:
+        """Return the values as numpy; waits for the device."""
+        return values.cpu().numpy()
+
+
+def select(device: str = 'auto', backend: str = 'auto') -> Backend:
+    """Return the stages for a device (auto, cpu, cuda or cuda:N) and a backend."""
+    if not re.fullmatch(r'auto|cpu|cuda(:\d+)?', device):
+        raise ValueError(f'device: expected auto, cpu, cuda or cuda:N, got {device!r}')
+    known = RefinerConfig.named('backend')
+    known.check(backend)
+    device = _found(device, backend)
+    if backend == 'auto':
+        backend = _best(device)
+    if backend != 'fused':
+        return Torch(device, backend == 'compiled')
+    if device != 'cpu':
+        raise ValueError(f'backend: expected torch or compiled on {device}, got fused')
     return Fused()
 
 
-def _stage(backend: Any, module: str, name: str) -> Any:
-    if name.startswith('_'):
-        raise AttributeError(name)
-    try:
-        stage = import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise AttributeError(f'{backend.name} has no stage {name}') from error
-    setattr(backend, name, stage)
-    return stage
+def _found(device: str, backend: str) -> str:
+    """Return the device itself, and for `auto` a CUDA device if there is one."""
+    if device == 'auto' and (
+            backend == 'fused' or not any(Path(node).exists() for node in _NODES)
+            or find_spec('torch') is None):
+        return 'cpu'
+    if device == 'cpu':
+        return device
+    torch = import_module('torch')
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    number = int(device.partition(':')[2] or 0) if device != 'auto' else 0
+    if number < there:
+        return f'cuda:{number}'
+    if device == 'auto':
+        return 'cpu'
+    raise ValueError(f'device: expected one of {there} CUDA devices, got {device!r}')
+
+
+def _best(device: str) -> str:
+    if device != 'cpu':
+        return 'compiled' if find_spec('triton') else 'torch'
+    if find_spec('numba'):
+        return 'fused'
+    _LOG.warning('numba is not installed: plain torch on the CPU is about 50 times slower')
+    return 'torch'

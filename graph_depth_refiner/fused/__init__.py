@@ -11,4 +11,58 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Fused kernels for a CPU: the numba twins of the plain torch modules, without torch."""
+"""
+Fused kernels for a CPU: the numba twins of the plain torch modules, without torch.
+
+Numba keeps compiled kernels next to the sources. Where that folder is read-only, as in a
+system-wide installation, they go to the user's cache instead, or to a private temporary
+folder for a user without a home. This has to be settled before the first kernel is made.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+import sys
+import tempfile
+
+_VARIABLE = 'NUMBA_CACHE_DIR'
+
+
+def _writable(folder: Path) -> bool:
+    """Tell whether files can be made in the folder, which is made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _private(folder: Path) -> bool:
+    """Tell whether the folder is ours alone: code is loaded from it."""
+    status = folder.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def _cache_folder() -> Path:
+    """Return the first folder outside the package that can hold the kernels."""
+    cache = os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache')
+    folders = (
+        Path(cache) / 'graph_depth_refiner',
+        Path(tempfile.gettempdir()) / f'graph_depth_refiner_{os.getuid()}')
+    for folder in folders:
+        if folder.is_absolute() and _writable(folder) and _private(folder):
+            return folder
+    return Path(tempfile.mkdtemp(prefix='graph_depth_refiner_'))
+
+
+def _settle_cache() -> None:
+    if os.environ.get(_VARIABLE) or _writable(Path(__file__).parent / '__pycache__'):
+        return
+    os.environ[_VARIABLE] = str(_cache_folder())
+    if 'numba' in sys.modules:
+        sys.modules['numba'].core.config.CACHE_DIR = os.environ[_VARIABLE]
+
+
+_settle_cache()
