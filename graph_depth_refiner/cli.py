@@ -34,6 +34,7 @@ COMMANDS = {
     'evaluate': ('graph_depth_refiner.evaluate', 'compare with other methods on public data'),
     'demo': ('graph_depth_refiner.demo', 'show it on a synthetic or recorded camera'),
     'config': ('graph_depth_refiner.tables', 'show every tunable with its bounds'),
+    'soak': ('graph_depth_refiner.soak', 'let the node run under faults and explain every loss'),
     'benchmark node': (
         'graph_depth_refiner.benchmarks.node', 'measure the running node over DDS'),
 }
