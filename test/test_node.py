@@ -17,8 +17,8 @@
 from node_bench import Bench, call, frame, NodeProcess, parameters, running
 import numpy as np
 import pytest
+from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import DescribeParameters, GetParameters, ListParameters, SetParameters
-import rclpy
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import Image
@@ -102,8 +102,7 @@ def test_every_parameter_is_described_and_can_be_set_or_says_why_not(bench):
                   GetParameters.Request(names=list(names))).values
     results = call(bench, SetParameters, '/refiner_node/set_parameters', SetParameters.Request(
         parameters=[
-            Parameter.from_parameter_msg(
-                rclpy.parameter.ParameterMsg(name=name, value=value)).to_parameter_msg()
+            ParameterMessage(name=name, value=value)
             for name, value in zip(names, values, strict=True)])).results
     for name, result in zip(names, results, strict=True):
         assert result.successful or result.reason, name
