@@ -158,6 +158,34 @@ class RefinerConfig(Tunables):
     graph_color: bool = tunable(False, 'Compare patches in colour instead of grey')
     graph_normalise: bool = tunable(True, 'Scale the weights of each pixel to sum 1')
 
+    # preparation of a single frame
+    least_confidence: float = tunable(
+        0.0, 'Pixels of higher confidence are sure: others are filled from them',
+        low=0.0, high=1.0)
+    speckle_area: int = tunable(
+        0, 'Sure pixels in patches of up to this area are dropped; 0 keeps all',
+        unit='px', low=0, high=100000)
+    speckle_step: float = tunable(
+        1.0, 'Neighbours that differ by less belong to one patch, in noise units',
+        low=0.0, high=1e6)
+    fill: str = tunable(
+        'smooth', 'How holes are filled: smoothly, with the farther side, or by telling '
+        'occlusions from other holes (stereo)', choices=('smooth', 'background', 'occlusion'))
+    vote: bool = tunable(False, 'Replace pixels that pixels of similar colour contradict')
+    vote_sigma: float = tunable(
+        0.05, 'Difference of a colour channel that counts as similar, image in [0, 1]',
+        low=1e-4, high=10.0)
+    plane_slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
+    depth_aware: int = tunable(
+        0, 'Times the graph is freed of edges across depth jumps; 0 leaves it to the image',
+        low=0, high=10)
+    depth_sigma: float = tunable(
+        1.0, 'Error of prediction between two planes over which their edge fades, in noise '
+        'units', low=1e-3, high=1e6)
+    graph_symmetric: bool = tunable(
+        False, 'Give both directions of an edge the smaller of their weights')
+    final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
+
     # energy
     regulariser: str = tunable(
         'planar', 'Norms of the regulariser: the paper\'s, NLTGV, or l2 over a neighbourhood',
@@ -205,11 +233,20 @@ PAPER = {
     'graph_sigma_intensity': 0.07, 'graph_sigma_space': 3.0,
     'reg_lambda': 25.0, 'reg_lambda_coarse': 15.0, 'reg_alpha': 3.5,
     'levels': 2, 'level_ratio': 2,
+    'fill': 'background',
+}
+
+STEREO = {
+    'least_confidence': 0.5, 'speckle_area': 30, 'fill': 'occlusion', 'vote': True,
+    'plane_slopes': True, 'depth_aware': 2, 'graph_symmetric': True, 'final_median': True,
+    'reg_lambda': 25.0, 'reg_alpha': 3.5,
+    'iterations': 30, 'learning_rate': 0.3, 'rate_decay': 0.03, 'slope_rate': 0.1,
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
     'realtime': {},
     'paper': PAPER,
+    'stereo': STEREO,
 }
 
 

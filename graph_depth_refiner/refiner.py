@@ -25,6 +25,7 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
 from graph_depth_refiner.measure import measure, Measured
 from graph_depth_refiner.minimise import minimise
+from graph_depth_refiner.start import begin, median
 
 
 class StageClock:
@@ -77,15 +78,16 @@ class DepthRefiner:
             return empty(measured)
         weights = self._backend.graph.build(self._backend.array(measured.guide), self.config)
         clock.done('graph')
-        planes = np.zeros((3, *measured.d.shape), np.float32)  # d ux uy
-        planes[0] = np.where(measured.m > 0, measured.d, np.median(measured.d[measured.m > 0]))
+        start = begin(self._backend, measured, weights, self.config, frame.image)
         clock.done('start')
         solution = minimise(
-            self._backend, self._backend.array(planes), weights, self._backend.array(measured.d),
-            self._backend.array(measured.m), measured.unit, self.config,
-            deadline=deadline(clock, self.config))
+            self._backend, start.planes, start.weights, start.d, start.m, measured.unit,
+            self.config, deadline=deadline(clock, self.config),
+            guide=self._backend.array(measured.guide))
         clock.done('solve')
         planes = self._backend.numpy(solution.x)
+        if self.config.final_median:
+            planes = median(planes)
         if solution.status is Status.WORSE:
             return safety.as_input(
                 frame, measured, planes, solution.status, solution.energy, clock.milliseconds)

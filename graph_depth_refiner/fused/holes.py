@@ -1,0 +1,181 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Holes and speckles of a map, in noise units; the plain twin is graph_depth_refiner.holes."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit, prange
+import numpy as np
+
+from graph_depth_refiner.fused.graph import EXACT
+from graph_depth_refiner.holes_rules import (
+    COLOR_FADE, DIRECTIONS, DISTANCE_FADE, NEGLIGIBLE, OCCLUSION_GAP, OCCLUSION_STEP,
+    SAME_SURFACE_SLOPE, SAME_SURFACE_STEP, STEPS)
+
+
+def keep_large(z: np.ndarray, sure: np.ndarray, area: int, step: float) -> np.ndarray:
+    """Return where sure pixels hang together, in steps of at most `step`, over some area."""
+    kept = np.zeros(sure.shape, np.bool_)
+    _components(z, sure, area, np.float32(step), kept)
+    return kept
+
+
+def fill_background(z: np.ndarray, sure: np.ndarray) -> np.ndarray:
+    """Fill holes with the smaller of the sure values left and right of them; 0 where none."""
+    filled = np.empty_like(z)
+    _background(z, sure, _reach(sure, 2), filled)
+    return filled
+
+
+def fill_occluded(z: np.ndarray, sure: np.ndarray, color: np.ndarray) -> np.ndarray:
+    """Fill occlusions with the background, other holes from around; 0 where nothing is seen."""
+    filled = np.empty_like(z)
+    _occluded(z, sure, color, _reach(sure, DIRECTIONS), STEPS, filled)
+    return filled
+
+
+@njit(**EXACT)
+def _components(z, sure, area, step, kept):
+    height, width = z.shape
+    seen = np.zeros(z.shape, np.bool_)
+    stack = np.empty(z.size, np.int64)
+    for seed in range(z.size):
+        if seen[seed // width, seed % width] or not sure[seed // width, seed % width]:
+            continue
+        seen[seed // width, seed % width] = True
+        stack[0] = seed
+        done, count = 0, 1  # the stack keeps what is done: it is the component
+        while done < count:
+            y, x = stack[done] // width, stack[done] % width
+            done += 1
+            for k in range(4):
+                v, u = y + (k == 1) - (k == 0), x + (k == 3) - (k == 2)
+                if (0 <= v < height and 0 <= u < width and sure[v, u] and not seen[v, u]
+                        and abs(z[v, u] - z[y, x]) <= step):
+                    seen[v, u] = True
+                    stack[count] = v * width + u
+                    count += 1
+        if count > area:
+            for k in range(count):
+                kept[stack[k] // width, stack[k] % width] = True
+
+
+def _reach(sure, directions):
+    """Return how many steps away the next sure pixel is in each direction, 0 where none is."""
+    reach = np.zeros((directions, *sure.shape), np.int32)
+    _look(sure, STEPS, reach)
+    return reach
+
+
+@njit(parallel=True, **EXACT)
+def _look(sure, steps, reach):
+    height, width = sure.shape
+    for k in prange(reach.shape[0]):
+        dy, dx = steps[k]
+        for a in range(height):  # against the direction, so that the pixel ahead is known
+            y = a if dy <= 0 else height - 1 - a
+            for b in range(width):
+                x = b if dx <= 0 else width - 1 - b
+                v, u = y + dy, x + dx
+                if 0 <= v < height and 0 <= u < width:
+                    if sure[v, u]:
+                        reach[k, y, x] = 1
+                    elif reach[k, v, u] > 0:
+                        reach[k, y, x] = reach[k, v, u] + 1
+
+
+@njit(parallel=True, **EXACT)
+def _background(z, sure, reach, filled):
+    height, width = z.shape
+    for y in prange(height):
+        for x in range(width):
+            left, right = reach[0, y, x], reach[1, y, x]
+            filled[y, x] = z[y, x] if sure[y, x] else np.float32(0)
+            if sure[y, x] or left + right == 0:
+                continue
+            if left == 0 or (right > 0 and z[y, x + right] < z[y, x - left]):
+                filled[y, x] = z[y, x + right]
+            else:
+                filled[y, x] = z[y, x - left]
+
+
+@njit(parallel=True, **EXACT)
+def _occluded(z, sure, color, reach, steps, filled):
+    height, width = z.shape
+    for y in prange(height):
+        values = np.empty(DIRECTIONS, np.float32)
+        weights = np.empty(DIRECTIONS, np.float32)
+        for x in range(width):
+            if sure[y, x]:
+                filled[y, x] = z[y, x]
+                continue
+            left, right = reach[0, y, x], reach[1, y, x]
+            if (left > 0) != (right > 0):  # cut off by the image: seen by one camera only
+                filled[y, x] = z[y, x - left] if left > 0 else z[y, x + right]
+                continue
+            step = z[y, x + right] - z[y, x - left]
+            if left > 0 and step > OCCLUSION_STEP and (
+                    left + right - 1 <= OCCLUSION_GAP * step + OCCLUSION_STEP * 4):
+                filled[y, x] = z[y, x - left]
+                continue
+            count = _around(z, color, y, x, reach, steps, values, weights)
+            filled[y, x] = weighted_median(values, weights, count)
+
+
+@njit(**EXACT)
+def _around(z, color, y, x, reach, steps, values, weights):
+    """Collect what the sure pixels around say of a pixel, and how much that counts."""
+    count = 0
+    for k in range(DIRECTIONS):
+        a, b = reach[k, y, x], reach[k ^ 1, y, x]
+        if a == 0:
+            continue
+        v, u = y + a * steps[k, 0], x + a * steps[k, 1]
+        value = z[v, u]
+        if b > 0:
+            other = z[y + b * steps[k ^ 1, 0], x + b * steps[k ^ 1, 1]]
+            if abs(value - other) <= SAME_SURFACE_STEP + SAME_SURFACE_SLOPE * (a + b):
+                value = (value * b + other * a) / (a + b)
+        unlike = np.float32(0)
+        for channel in range(color.shape[0]):
+            unlike += abs(color[channel, y, x] - color[channel, v, u])
+        away = a * math.sqrt(steps[k, 0] ** 2 + steps[k, 1] ** 2)
+        values[count] = value
+        weights[count] = math.exp(-unlike / COLOR_FADE - away / DISTANCE_FADE) + NEGLIGIBLE
+        count += 1
+    return count
+
+
+@njit(**EXACT)
+def weighted_median(values, weights, count):
+    """Return the first value, in their order, by which half of the weight is reached; or 0."""
+    if count == 0:
+        return np.float32(0)
+    total = np.float32(0)
+    for a in range(count):
+        value, weight, b = values[a], weights[a], a
+        while b > 0 and values[b - 1] > value:
+            values[b], weights[b] = values[b - 1], weights[b - 1]
+            b -= 1
+        values[b], weights[b] = value, weight
+    for a in range(count):
+        total += weights[a]
+    below = np.float32(0)
+    for a in range(count):
+        below += weights[a]
+        if 2 * below >= total:
+            return values[a]
+    return values[count - 1]

@@ -1,0 +1,22 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the fused and the plain preparation have in common."""
+
+from __future__ import annotations
+
+VOTERS = 5  # side of the square of voters
+# Share of the spread of a fit that is added to it, so that a line of pixels has slopes too.
+RIDGE = 1e-4
+# A pixel with fainter edges is on its own: its plane faces the camera.
+LEAST_SPREAD = 1e-9

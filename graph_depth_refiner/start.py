@@ -1,0 +1,108 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The start of a single frame: fill, correct and weigh it before the solver sees it.
+
+All of it is switched by the configuration; with everything off only holes are filled, as the
+solver has to begin somewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.holes_rules import fill_smoothly
+from graph_depth_refiner.measure import guide_image, Measured
+
+# Pixels between voters, units a pixel may differ from them, share that must agree with it.
+# From afar only a large majority counts: thin things have few voters of their own.
+VOTES = ((24, 8.0, 0.15), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5), (3, 1.0, 0.5))
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What the solver begins with, in arrays of the backend."""
+
+    planes: Any  # 3 H W
+    d: Any  # H W
+    m: Any  # H W
+    weights: Any  # O H W
+
+
+def begin(backend: Any, measured: Measured, weights: Any, config: RefinerConfig,
+          image: np.ndarray) -> Start:
+    """Return planes to start from, the data and the graph that suit them."""
+    color = backend.array(guide_image(image, color=True)) if config.fill == 'occlusion' or (
+        config.vote) else None
+    raw = measured.d * np.float32(1 / measured.unit)  # H W units
+    sure = trusted(backend, raw, measured.m, config)
+    filled = fill(backend, raw, sure, color, config)
+    z = backend.array(filled)
+    if config.vote:
+        for stride, limit, share in VOTES:
+            z = backend.prepare.outvote(z, color, stride, limit, share, config.vote_sigma)
+    x, weights = understand(backend, z, weights, config)
+    x = x * measured.unit
+    m = measured.m * sure * (backend.numpy(z) == filled)
+    return Start(x, x[0], backend.array(m), weights)
+
+
+def trusted(backend: Any, z: np.ndarray, m: np.ndarray, config: RefinerConfig) -> np.ndarray:
+    """Return which pixels are sure enough to fill others from."""
+    sure = m > config.least_confidence
+    if config.speckle_area > 0:
+        sure = backend.holes.keep_large(z, sure, config.speckle_area, config.speckle_step)
+    return sure if sure.any() else m > 0
+
+
+def fill(backend: Any, z: np.ndarray, sure: np.ndarray, color: Any,
+         config: RefinerConfig) -> np.ndarray:
+    """Return the map with a value everywhere; sure pixels keep theirs."""
+    if config.fill == 'occlusion':
+        z = backend.holes.fill_occluded(z, sure, color)
+        sure = z > 0
+    if config.fill == 'background':
+        z = backend.holes.fill_background(z, sure)
+        sure = z > 0
+    return z if sure.all() else fill_smoothly(z, sure)
+
+
+def understand(backend: Any, z: Any, weights: Any, config: RefinerConfig) -> tuple[Any, Any]:
+    """Return the planes of a map in units, and the graph without edges across depth jumps."""
+    x = backend.array(np.zeros((3, *z.shape), np.float32))
+    x[0] = z
+    if config.plane_slopes or config.depth_aware:
+        x[1:] = backend.prepare.fit_slopes(z, weights)
+    aware = weights
+    for _ in range(config.depth_aware):
+        aware = backend.prepare.depth_aware(weights, x, config.depth_sigma)
+        x[1:] = backend.prepare.fit_slopes(z, aware)
+    if config.depth_aware and config.graph_normalise:
+        backend.graph.normalise(aware)
+    if config.graph_symmetric:
+        aware = weights + 0 if aware is weights else aware  # the caller's graph stays as it is
+        backend.graph.symmetrise(aware)
+    return x, aware
+
+
+def median(planes: np.ndarray) -> np.ndarray:
+    """Return the planes with the 3x3 median of their inverse depth."""
+    planes = planes.copy()
+    planes[0] = cv2.medianBlur(planes[0], 3)
+    return planes
