@@ -18,6 +18,9 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+import signal
+import subprocess
+import sys
 import tempfile
 
 
@@ -65,6 +68,20 @@ def launch_arguments(args: argparse.Namespace, result: Path) -> dict[str, str]:
 
 
 def _launch(arguments: dict[str, str]) -> int:
+    """
+    Launch in a process of its own and pass every wish to end on as SIGINT.
+
+    LaunchService leaves its nodes running when it gets SIGTERM.
+    """
+    child = subprocess.Popen(
+        [sys.executable, '-m', __name__, json.dumps(arguments)], start_new_session=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: child.send_signal(signal.SIGINT))
+    return child.wait()
+
+
+def launch(arguments: dict[str, str]) -> int:
+    """Run the launch file until its nodes have ended."""
     from ament_index_python.packages import get_package_share_directory
     from launch import LaunchDescription, LaunchService
     from launch.actions import IncludeLaunchDescription
@@ -76,3 +93,7 @@ def _launch(arguments: dict[str, str]) -> int:
         PythonLaunchDescriptionSource(str(share / 'launch' / 'demo.launch.py')),
         launch_arguments=arguments.items())]))
     return service.run()
+
+
+if __name__ == '__main__':
+    sys.exit(launch(json.loads(sys.argv[1])))
