@@ -186,6 +186,15 @@ class RefinerConfig(Tunables):
         False, 'Give both directions of an edge the smaller of their weights')
     final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
 
+    # video: how the frames before help
+    temporal: bool = tunable(
+        True, 'Carry the planes of the last frame along the motion of the camera')
+    evidence_limit: float = tunable(
+        20.0, 'Most frames that the carried planes count for', low=0.0, high=1e4)
+    solve_scale: int = tunable(
+        0, 'Pixels per side of a pixel that is solved for, 1, 2 or 4; the planes are then '
+        'lifted to full resolution; 0 chooses by size', low=0, high=4)
+
     # energy
     regulariser: str = tunable(
         'planar', 'Norms of the regulariser: the paper\'s, NLTGV, or l2 over a neighbourhood',
