@@ -57,7 +57,7 @@ MAX_PIXELS = 2 ** 24
 
 
 class DemoMonitor(Node):
-    """Collects complete sets of messages by stamp; judges them in a thread of its own."""
+    """Collects complete sets of messages by stamp; judges them at the end, for the web at once."""
 
     def __init__(self) -> None:
         """Subscribe to everything."""
@@ -79,6 +79,7 @@ class DemoMonitor(Node):
         self._diagnostics: dict[str, str] = {}
         self._work: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._judge = _Judge(self._every, self._web)
+        self._thread: threading.Thread | None = None
         self._started: float | None = None
         self._created = time.monotonic()
         self.finished = threading.Event()
@@ -88,8 +89,8 @@ class DemoMonitor(Node):
                 lambda message, topic=topic: self._collect(topic, message), QUEUE)
         self.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, QUEUE)
         self._timer = self.create_timer(0.2, self._look_at_the_clock)
-        self._thread = threading.Thread(target=self._judge.run, args=(self._work,), daemon=True)
-        self._thread.start()
+        if self._web:
+            self._judge_live()
 
     def _collect(self, topic: str, message: Any) -> None:
         stamp = message.header.stamp
@@ -134,7 +135,10 @@ class DemoMonitor(Node):
     def _conclude(self) -> None:
         """Print the table, write the panel, tell whoever waits."""
         self._work.put(None)
-        self._thread.join()
+        if self._web:
+            self._thread.join()
+        else:
+            self._judge.run(self._work)  # only now: it would take time from the refiner
         frames = self._judge.kept
         rows = {method: score(frames, method) for method in (INPUT, REALSENSE, REFINED)}
         rows[REALSENSE]['ms_per_frame'] = float(np.median(self._judge.milliseconds))
@@ -158,8 +162,10 @@ class DemoMonitor(Node):
             self.finished.set()
             return
         # the browser goes on until the user has seen enough
-        self._judge = _Judge(10 ** 9, self._web)
-        self._work = queue.Queue()
+        self._judge, self._work = _Judge(10 ** 9, self._web), queue.Queue()
+        self._judge_live()
+
+    def _judge_live(self) -> None:
         self._thread = threading.Thread(target=self._judge.run, args=(self._work,), daemon=True)
         self._thread.start()
 
