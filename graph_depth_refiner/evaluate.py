@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         records += table
         print(f'\n{case.scene}, input {case.source}' + (f' ({case.note})' if case.note else ''))
         print(format_table(table))
-        print(losses(table))
+        print(losses(table), flush=True)
         if report:
             report.add(case, results, losses(table))
     averages = average(records)
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         table = [record for record in averages if record['input'] == name]
         print(f'\naverage of {len({r["scene"] for r in records})} scenes, input {name}')
         print(format_table(table))
-        print(losses(table))
+        print(losses(table), flush=True)
     for name, reason in absent().items():
         print(f'{name}: absent, {reason}')
     if args.json:
