@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 import json
+import os
 from pathlib import Path
 from random import Random, SystemRandom
 import signal
@@ -59,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--hz', type=float, default=15.0, help='frames a second (default: %(default)g)')
     parser.add_argument(
         '--only', metavar='FAULT', choices=tuple(FAULTS), help='inject this fault alone')
+    parser.add_argument(
+        '--domain', type=int, metavar='ID',
+        help='ROS domain (default: one drawn, apart from the robots of the network)')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures here')
 
 
@@ -69,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
     seed = SystemRandom().randrange(10 ** 6) if args.seed is None else args.seed
     print(f'seed {seed}', flush=True)
     environment('large')
+    if args.domain is not None:
+        os.environ['ROS_DOMAIN_ID'] = str(args.domain)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     with tempfile.NamedTemporaryFile('r', suffix='.log') as log:
         soak = Soak(args, seed, log.name)
@@ -186,7 +192,7 @@ class Soak:
         latencies = 1e3 * np.array(list(self.ledger.heard.values()) or [np.nan])
         accounts = ended['accounts']
         figures = {
-            'seed': self.seed, 'minutes': self.args.minutes, 'faults': self.args.faults,
+            'seed': self.seed, 'minutes': self.args.minutes, 'faults': self.args.only or self.args.faults,
             'episodes': dict(self.episodes),
             'sent': ended['sent'], 'received': ended['received'],
             'frames_in': ended['received'].get('depth', 0),

@@ -1,0 +1,128 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Settings that change while frames are in flight: each frame is made by one set of them."""
+
+from array import array
+import threading
+from types import SimpleNamespace
+
+from hostile import header
+import numpy as np
+import pytest
+
+from graph_depth_refiner.assembly import Inputs
+from graph_depth_refiner.config import NodeConfig, RefinerConfig
+from graph_depth_refiner.processing import Job, Processor, Settings
+
+HEIGHT, WIDTH = 24, 32
+# the two differ in what the refiner does and in how the messages are read
+ONE = Settings(
+    RefinerConfig(iterations=2, reg_lambda=1.0, graph_window=3),
+    NodeConfig(confidence_preset='percent', shed_load=False))
+OTHER = Settings(
+    RefinerConfig(iterations=9, reg_lambda=20.0, max_depth=2.02),
+    NodeConfig(confidence_preset='unit', confidence_threshold=0.5, shed_load=False))
+
+
+def image(encoding, pixels):
+    """Return an Image message of an array."""
+    data = np.ascontiguousarray(pixels)
+    return SimpleNamespace(
+        header=header(), height=HEIGHT, width=WIDTH, encoding=encoding, is_bigendian=0,
+        step=data.strides[0], data=array('B', data.tobytes()))
+
+
+def inputs():
+    """Return the messages of a noisy wall."""
+    rng = np.random.default_rng(0)
+    k = [40.0, 0, 16, 0, 40, 12, 0, 0, 1]
+    info = SimpleNamespace(
+        header=header(), height=HEIGHT, width=WIDTH, distortion_model='plumb_bob', d=[0.0] * 5,
+        k=k, p=[40.0, 0, 16, 0, 0, 40, 12, 0, 0, 0, 1, 0], r=list(np.eye(3).ravel()),
+        binning_x=0, binning_y=0, roi=SimpleNamespace(x_offset=0, y_offset=0, width=0, height=0))
+    return Inputs(
+        image('mono8', rng.integers(0, 255, (HEIGHT, WIDTH), np.uint8)),
+        image('32FC1', rng.normal(2, 0.02, (HEIGHT, WIDTH)).astype(np.float32)),
+        info, image('32FC1', rng.random((HEIGHT, WIDTH)).astype(np.float32)))
+
+
+class Outlet:
+    """Keeps what is published of each frame."""
+
+    def __init__(self):
+        self.frames = []
+
+    def wanted(self):
+        self.frames.append({})
+        return ['depth_refined/image', 'depth_refined/confidence']
+
+    def publish(self, topic, head, fields):
+        self.frames[-1][topic] = bytes(fields['data'])
+
+    def forward(self, topic, message):
+        self.frames[-1][topic] = bytes(message.data)
+
+
+def made_by(settings, number, around=lambda work: work()):
+    """Return what comes of a number of frames, each started afresh."""
+    outlet = Outlet()
+    processor = Processor(settings, lambda: 1.0, outlet, lambda doubt: None)
+    processor.prepare()
+    messages = inputs()
+    around(lambda: [processor.process(Job(messages, 0.0, 0.1, epoch))
+                    for epoch in range(1, number + 1)])
+    assert processor.ledger.snapshot() == {'refined': number}
+    return outlet.frames
+
+
+@pytest.fixture(scope='module')
+def pure():
+    one, = made_by(lambda: ONE, 1)
+    other, = made_by(lambda: OTHER, 1)
+    for topic in one:
+        assert one[topic] != other[topic]  # else a mixture could not be told
+    return one, other
+
+
+def test_a_frame_reads_its_settings_once(pure):
+    readings = []
+
+    def alternating():
+        readings.append(ONE if len(readings) % 2 else OTHER)
+        return readings[-1]
+
+    frames = made_by(alternating, 6)
+    assert all(frame in pure for frame in frames)
+    assert {id(pure[0]), id(pure[1])} == {id(pure[pure.index(frame)]) for frame in frames}
+
+
+def test_settings_that_change_at_any_moment_never_mix(pure):
+    present = [ONE]
+    stop = threading.Event()
+
+    def storm():
+        while not stop.wait(0.0003):
+            present[0] = ONE if present[0] is OTHER else OTHER
+
+    def stormy(work):
+        thread = threading.Thread(target=storm)
+        thread.start()
+        try:
+            work()
+        finally:
+            stop.set()
+            thread.join()
+
+    frames = made_by(lambda: present[0], 40, stormy)
+    assert all(frame in pure for frame in frames)
