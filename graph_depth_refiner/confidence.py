@@ -63,13 +63,17 @@ def meaning(config: NodeConfig) -> Meaning | None:
 
 def normalised(values: np.ndarray, means: Meaning) -> np.ndarray:
     """Turn the values of a confidence image (H W float32) into [0, 1]; NaN is none."""
-    worst = np.float32(means.scale if means.lower_is_better else 0)
-    confidence = np.nan_to_num(values, nan=worst)  # a copy
-    np.clip(confidence, 0, means.scale, out=confidence)
-    confidence /= np.float32(means.scale)
+    scale = np.float32(means.scale)
     if means.lower_is_better:
-        np.subtract(1, confidence, out=confidence)
-    confidence[confidence < means.threshold] = 0
+        # fmin and fmax prefer a number to NaN, which the first of the two thus replaces
+        confidence = np.fmax(np.fmin(values, scale), np.float32(0))
+        np.subtract(scale, confidence, out=confidence)
+    else:
+        confidence = np.fmin(np.fmax(values, np.float32(0)), scale)
+    if scale != 1:
+        confidence /= scale
+    if means.threshold > 0:
+        confidence[confidence < means.threshold] = 0
     return confidence
 
 

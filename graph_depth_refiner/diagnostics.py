@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import math
-import resource
 import time
 from typing import Any
 
@@ -24,6 +23,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from diagnostic_updater import Updater
 from rclpy.clock import Clock, ClockType
 
+from graph_depth_refiner.memory import resident_megabytes
 from graph_depth_refiner.ros_topics import InputTopic
 from graph_depth_refiner.watch import Recent
 
@@ -164,15 +164,6 @@ def starvation(role: str, topic: InputTopic) -> str:
         return f'{role} starves the synchroniser: nobody publishes {topic.name}'
     return (f'{role} starves the synchroniser: {topic.publishers} on {topic.name}, but '
             'nothing comes')
-
-
-def resident_megabytes() -> float:
-    """Return the memory this process holds."""
-    try:
-        with open('/proc/self/statm') as statm:
-            return int(statm.read().split()[1]) * resource.getpagesize() / 1e6
-    except OSError:
-        return math.nan
 
 
 def device_megabytes() -> float:

@@ -26,6 +26,8 @@ import os
 import signal
 import sys
 
+from graph_depth_refiner.memory import keep_freed_memory
+
 EXIT_TIMEOUT = 1.0  # seconds the worker has to finish its frame
 
 
@@ -35,6 +37,7 @@ def run(module: str, kind: str, args: list[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         # no KeyboardInterrupt from just anywhere: rclpy's own handlers come on top of these
         signal.signal(number, lambda got, _: signals.append(got))
+    keep_freed_memory()
     make_node = getattr(import_module(f'graph_depth_refiner.{module}'), kind)
     import rclpy
     rclpy.init(args=args)

@@ -20,6 +20,7 @@ a flat array of bytes, for `ros_messages` to fill a live message with and for ba
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import sys
 from typing import Any
 
@@ -27,7 +28,7 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.camera_info import CameraModel
-from graph_depth_refiner.frame import Frame, Refined
+from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 
 FLOAT32 = 7  # PointField.FLOAT32
 POINT_FIELDS = [
@@ -52,12 +53,18 @@ def image_fields(array: np.ndarray, encoding: str) -> dict[str, Any]:
 def depth_fields(depth: np.ndarray, encoding: str) -> dict[str, Any]:
     """Return depth (H W float32 metres) in the encoding it came in; unknown is 0 or NaN."""
     if encoding in ('16UC1', 'mono16'):
-        # what does not fit into 16 bits of millimetres is unknown, not the largest number
-        millimetres = np.nan_to_num(depth, nan=0, posinf=0) * np.float32(1000) + np.float32(0.5)
-        millimetres[millimetres >= 65536] = 0
-        return image_fields(millimetres.astype(np.uint16), encoding)
+        stored = np.empty(depth.shape, np.uint16)
+        _twin('millimetres')(depth, stored)
+        return image_fields(stored, encoding)
     return image_fields(depth.astype({'32FC1': 'f4', '64FC1': 'f8'}[encoding], copy=False),
                         encoding)
+
+
+def millimetres(depth: np.ndarray, stored: np.ndarray) -> None:
+    """Fill stored (H W uint16) with rounded millimetres, 0 where they do not fit or are none."""
+    rounded = depth * np.float32(1000) + np.float32(0.5)
+    # the largest number would be taken for a distance
+    stored[:] = np.where(rounded < 65536, rounded, 0)
 
 
 def normals_fields(normals: np.ndarray) -> dict[str, Any]:
@@ -65,7 +72,14 @@ def normals_fields(normals: np.ndarray) -> dict[str, Any]:
     return image_fields(normals, '32FC3')
 
 
-def normal_colors(normals: np.ndarray) -> np.ndarray:
+def normal_color_fields(normals: np.ndarray) -> dict[str, Any]:
+    """Return normals (H W 3 float32) as an rgb8 picture."""
+    colors = np.empty(normals.shape, np.uint8)
+    _twin('normal_colors')(normals, colors)
+    return image_fields(colors, 'rgb8')
+
+
+def normal_colors(normals: np.ndarray, colors: np.ndarray | None = None) -> np.ndarray:
     """
     Return the usual colours of normals (H W 3 float32) as H W 3 uint8, black where unknown.
 
@@ -74,12 +88,11 @@ def normal_colors(normals: np.ndarray) -> np.ndarray:
     # optical frames have y down and z away from the camera
     turned = cv2.transform(normals, np.array(
         [[127.5, 0, 0, 128], [0, -127.5, 0, 128], [0, 0, -127.5, 128]], np.float32))
-    return np.nan_to_num(turned, copy=False).astype(np.uint8)
-
-
-def normal_color_fields(normals: np.ndarray) -> dict[str, Any]:
-    """Return normals (H W 3 float32) as an rgb8 picture."""
-    return image_fields(normal_colors(normals), 'rgb8')
+    known = np.nan_to_num(turned, copy=False)
+    if colors is None:
+        return known.astype(np.uint8)
+    colors[:] = known
+    return colors
 
 
 def disparity_fields(depth: np.ndarray, source: Any) -> dict[str, Any]:
@@ -113,7 +126,7 @@ def cloud_fields(frame: Frame, refined: Refined) -> dict[str, Any]:
     points = np.empty((height, width, len(POINT_FIELDS)), np.float32)  # H W 8
     i = frame.intrinsics
     camera = np.array([i.fx, i.fy, i.cx, i.cy], np.float32)
-    finite = _fill_cloud(
+    finite = _twin('cloud_points')(
         refined.depth, refined.normals, packed_colors(frame.image), camera, points,
         points.view(np.uint32))
     return {
@@ -142,13 +155,24 @@ def cloud_points(depth: np.ndarray, normals: np.ndarray, colors: np.ndarray,
     return np.isfinite(points[..., [2, 7]]).all(axis=(1, 2))
 
 
-def _fill_cloud(*arguments: np.ndarray) -> np.ndarray:
-    """Fill a cloud by the fused kernel, or by the plain twin without numba."""
+def warm_up() -> None:
+    """Load or compile the kernels."""
+    depth = np.ones((2, 2), np.float32)
+    normals = np.ones((2, 2, 3), np.float32)
+    frame = Frame(np.zeros((2, 2), np.uint8), depth, Intrinsics(1.0, 1.0, 0.0, 0.0))
+    cloud_fields(frame, Refined(
+        depth, normals, depth, depth.astype(np.uint8), Status.REFINED, 0, 0.0))
+    depth_fields(depth, '16UC1')
+    normal_color_fields(normals)
+
+
+def _twin(name: str) -> Callable[..., Any]:
+    """Return a function of this module as a fused kernel, or as it is without numba."""
     try:
-        from graph_depth_refiner.fused.outgoing import cloud_points as fused
+        from graph_depth_refiner.fused import outgoing as fused
     except ImportError:
-        return cloud_points(*arguments)
-    return fused(*arguments)
+        return globals()[name]
+    return getattr(fused, name)
 
 
 def packed_colors(image: np.ndarray) -> np.ndarray:

@@ -24,11 +24,13 @@ from graph_depth_refiner.assembly import Assembled, Assembler, decode_depth, Inp
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 from graph_depth_refiner.conversions import seconds
 from graph_depth_refiner.frame import Refined
-from graph_depth_refiner.outgoing import camera_info_fields, depth_fields
+from graph_depth_refiner.outgoing import camera_info_fields, depth_fields, warm_up
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.shedding import Shedder
 from graph_depth_refiner.watch import Recent
 from graph_depth_refiner.worker import Ledger
+
+WARM_UP_SHAPE = (240, 320)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,8 @@ class Processor:
         """Load or compile the kernels before the first frame needs them."""
         settings = self._settings()
         self.refiner = DepthRefiner(settings.refiner, settings.node.device)
-        self.refiner.warm_up((240, 320))
+        self.refiner.warm_up(WARM_UP_SHAPE)
+        warm_up()
 
     def process(self, job: Job) -> None:
         """Bring a job to its end; ValueError is the input's fault, all else is ours."""

@@ -109,6 +109,25 @@ def test_cloud_twins_agree():
     np.testing.assert_allclose(clouds[0], clouds[1], atol=1e-6)
 
 
+@pytest.mark.parametrize('name, channels, dtype', [
+    ('millimetres', (), np.uint16), ('normal_colors', (3,), np.uint8)])
+def test_other_twins_agree(name, channels, dtype):
+    fused = pytest.importorskip('graph_depth_refiner.fused.outgoing')
+    rng = np.random.default_rng(0)
+    if channels:
+        values = rng.normal(size=(7, 9, 3)).astype(np.float32)
+        values /= np.linalg.norm(values, axis=-1, keepdims=True)
+    else:
+        values = rng.uniform(0, 80, (7, 9)).astype(np.float32)
+        values[0, :3] = np.inf, 65.5354, 65.5356
+    values[3, 4] = np.nan
+    found = []
+    for twin in (fused, outgoing):
+        found.append(np.full((7, 9, *channels), 77, dtype))
+        getattr(twin, name)(values, found[-1])
+    assert np.array_equal(*found)
+
+
 def test_curvature_of_a_plane_and_of_a_ridge():
     normals = np.zeros((5, 6, 3), np.float32)
     normals[..., 2] = -1

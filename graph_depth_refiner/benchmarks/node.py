@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from graph_depth_refiner.benchmarks.listener import Listener
+from graph_depth_refiner.memory import keep_freed_memory, resident_megabytes
 
 FRAMES = 45  # rendered beforehand, played there and back
 WARM_UP = 5.0  # seconds of refined frames before anything counts
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0 if the node kept up."""
     width, height = size(args.size)
     environment(args.dds)
+    keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
         sent_file = Path(folder) / 'sent.json'
         feeder = [
@@ -139,12 +141,6 @@ def measure(listener: Listener, pid: int, seconds: float) -> dict[str, Any]:
             for name, count in listener.accounts.items() if name.startswith('dropped: ')},
         'shedding_stage': listener.shedding_stage,
     }
-
-
-def resident_megabytes(pid: int) -> float:
-    """Return the memory a process holds."""
-    pages = int(Path(f'/proc/{pid}/statm').read_text().split()[1])
-    return pages * os.sysconf('SC_PAGE_SIZE') / 1e6
 
 
 def summary(seen: dict[str, Any], sent: np.ndarray, args: argparse.Namespace) -> dict[str, Any]:

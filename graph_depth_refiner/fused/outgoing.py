@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The point cloud in one pass; the readable twin is `outgoing.cloud_points`."""
+"""What goes out, each in one pass; the readable twins are in `outgoing`."""
 
 from __future__ import annotations
 
@@ -72,3 +72,33 @@ def _column_sums(normals, row):
                 sums[2, column + 1] += normals[i, column, 2]
                 sums[3, column + 1] += np.float32(1)
     return sums
+
+
+@njit(nogil=True, cache=True)
+def normal_colors(normals, colors):
+    """Fill colors (H W 3 uint8): red right, green up, blue at the camera, black unknown."""
+    height, width = normals.shape[:2]
+    half, middle = np.float32(127.5), np.float32(128)
+    for row in range(height):
+        for column in range(width):
+            x = normals[row, column, 0]
+            if x == x:
+                colors[row, column, 0] = np.uint8(middle + half * x)
+                colors[row, column, 1] = np.uint8(middle - half * normals[row, column, 1])
+                colors[row, column, 2] = np.uint8(middle - half * normals[row, column, 2])
+            else:
+                colors[row, column, 0] = 0
+                colors[row, column, 1] = 0
+                colors[row, column, 2] = 0
+
+
+@njit(nogil=True, cache=True)
+def millimetres(depth, stored):
+    """Fill stored (H W uint16) with rounded millimetres, 0 where they do not fit or are none."""
+    height, width = depth.shape
+    for row in range(height):
+        for column in range(width):
+            value = depth[row, column] * np.float32(1000) + np.float32(0.5)
+            # false for NaN
+            fits = value < np.float32(65536)
+            stored[row, column] = np.uint16(value if fits else np.float32(0))

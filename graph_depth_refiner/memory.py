@@ -1,0 +1,49 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Keeps the memory of freed images, so that the next frame finds it ready."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import resource
+
+# of glibc's malloc.h
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+LARGEST = 64 << 20  # bytes of one array or message, four times a cloud of 640x480
+KEPT = 512 << 20  # bytes of free memory that are not given back
+
+
+def keep_freed_memory() -> None:
+    """
+    Let malloc keep large blocks that are freed.
+
+    By default each message of some megabytes is new memory from the kernel, cleared page by
+    page, and given back a moment later; that costs more than copying the message.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):  # not glibc
+        return
+    mallopt(MMAP_THRESHOLD, LARGEST)
+    mallopt(TRIM_THRESHOLD, KEPT)
+
+
+def resident_megabytes(process: int | str = 'self') -> float:
+    """Return the memory a process holds, NaN where that is not known."""
+    try:
+        with open(f'/proc/{process}/statm') as statm:
+            return int(statm.read().split()[1]) * resource.getpagesize() / 1e6
+    except OSError:
+        return math.nan

@@ -1,0 +1,54 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Freed memory is kept, and what is held is known."""
+
+import os
+import subprocess
+import sys
+
+from graph_depth_refiner.memory import resident_megabytes
+
+# minor page faults while 20 MB come and go twenty times, as messages do
+COUNT_FAULTS = '''
+import resource
+import numpy as np
+from graph_depth_refiner.memory import keep_freed_memory
+{keep}
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(3):
+    bytearray(20_000_000)
+before = faults()
+for _ in range(20):
+    bytearray(b'x') * 20_000_000
+print(faults() - before)
+'''
+
+
+def faults(keep):
+    """Count page faults in a process of its own."""
+    code = COUNT_FAULTS.format(keep='keep_freed_memory()' if keep else '')
+    run = subprocess.run([sys.executable, '-c', code], capture_output=True, check=True, text=True)
+    return int(run.stdout)
+
+
+def test_memory_of_a_frame_is_found_again():
+    assert faults(keep=True) <= faults(keep=False)
+    assert faults(keep=True) < 20_000_000 / 4096  # less than one of the twenty is new
+
+
+def test_memory_held_is_known():
+    assert 1 < resident_megabytes() < 1e5
+    assert resident_megabytes(os.getpid()) > 1
+    assert resident_megabytes(2 ** 22 + 1) != resident_megabytes(2 ** 22 + 1)  # NaN: no such
