@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 import socket
+import sys
 import tempfile
 
 import pytest
@@ -73,3 +74,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> None:
     """Give a test file its domain before anything of it runs."""
     _domain.move_to(Path(item.path))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many hostile inputs were tried, where any were."""
+    outcomes = getattr(sys.modules.get('hostile'), 'OUTCOMES', None)
+    if outcomes:
+        counts = ', '.join(f'{number} {what}' for what, number in sorted(outcomes.items()))
+        terminalreporter.write_line(f'hostile inputs: {sum(outcomes.values())} tried, {counts}')

@@ -34,7 +34,7 @@ from hypothesis import strategies as st
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much,
         HealthCheck.function_scoped_fixture]
 COMMON = {'deadline': None, 'database': None, 'suppress_health_check': SLOW}
-settings.register_profile('short', max_examples=30, derandomize=True, **COMMON)
+settings.register_profile('short', max_examples=15, derandomize=True, **COMMON)
 settings.register_profile('long', max_examples=2000, print_blob=True, **COMMON)
 settings.load_profile(os.environ.get('GRAPH_DEPTH_REFINER_FUZZ', 'short'))
 
