@@ -124,8 +124,9 @@ def _projection(info: Any) -> np.ndarray:
 
 def _intrinsics(camera: np.ndarray, window: np.ndarray) -> Intrinsics:
     """Move a camera matrix (3 3) of the full image into the window; refuses no camera."""
-    fx, fy = camera[0, 0] * window[0, 0], camera[1, 1] * window[1, 1]
-    cx, cy = (window @ camera[:, 2])[:2]
+    with np.errstate(invalid='ignore', over='ignore'):  # what is not finite is refused below
+        fx, fy = camera[0, 0] * window[0, 0], camera[1, 1] * window[1, 1]
+        cx, cy = (window @ camera[:, 2])[:2]
     try:
         return Intrinsics(float(fx), float(fy), float(cx), float(cy))
     except ValueError as error:
