@@ -35,6 +35,8 @@ COMMANDS = {
     'demo': ('graph_depth_refiner.demo', 'show it on a synthetic or recorded camera'),
     'config': ('graph_depth_refiner.tables', 'show every tunable with its bounds'),
     'soak': ('graph_depth_refiner.soak', 'let the node run under faults and explain every loss'),
+    'benchmark solver': (
+        'graph_depth_refiner.benchmarks.solver', 'time graph and step of every backend'),
     'benchmark node': (
         'graph_depth_refiner.benchmarks.node', 'measure the running node over DDS'),
 }

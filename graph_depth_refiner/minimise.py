@@ -26,12 +26,13 @@ from graph_depth_refiner.problem import Memory, Terms
 from graph_depth_refiner.pyramid import coarser, finer
 from graph_depth_refiner.safety import input_planes
 
-# Converged mode looks at the energy once in so many steps ...
+# Converged mode begins with this many times the learning rate, looks at the energy once in
+# so many steps, halves the rate when the energy fell by less than this share, and heeds the
+# tolerance once the rate is this share of the learning rate.
+FIRST_RATE = 10.0
 CHECK_STEPS = 50
-# ... halves the step when the energy fell by less than this share of it ...
 PLATEAU = 3e-3
-# ... and the tolerance counts only once the step is below this share of the first.
-SMALL_STEP = 1e-2
+LAST_RATE = 3e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +100,7 @@ def _fixed_steps(solver, state, config, deadline) -> Status:
 
 def _settle(solver, state, config, deadline) -> Status:
     """Take smaller and smaller steps until the energy changes no more."""
-    rate, energy = config.learning_rate, solver.energy(state)
+    rate, energy = FIRST_RATE * config.learning_rate, solver.energy(state)
     for k in range(config.max_iterations):
         if time.perf_counter() > deadline:
             return Status.BUDGET
@@ -108,7 +109,7 @@ def _settle(solver, state, config, deadline) -> Status:
             before, energy = energy, solver.energy(state)
             if not before - energy > PLATEAU * before:
                 rate /= 2
-            if rate < SMALL_STEP * config.learning_rate and (
+            if rate < LAST_RATE * config.learning_rate and (
                     abs(before - energy) <= config.tolerance * before):
                 return Status.CONVERGED
     return Status.NOT_CONVERGED
