@@ -196,7 +196,7 @@ def call(bench, kind, name, request):
 
 def parameters(**values):
     """Return command line arguments that set parameters."""
-    arguments = ['--ros-args', '-p', 'shed_load:=false']
+    arguments = ['--ros-args']
     for name, value in values.items():
         arguments += ['-p', f'{name}:={value}']
     return arguments

@@ -20,7 +20,7 @@ import sys
 from graph_depth_refiner.memory import resident_megabytes
 
 # minor page faults while 20 MB come and go twenty times, as messages do
-COUNT_FAULTS = '''
+COUNT_FAULTS = """
 import resource
 import numpy as np
 from graph_depth_refiner.memory import keep_freed_memory
@@ -33,7 +33,7 @@ before = faults()
 for _ in range(20):
     bytearray(b'x') * 20_000_000
 print(faults() - before)
-'''
+"""
 
 
 def faults(keep):

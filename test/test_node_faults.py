@@ -22,7 +22,7 @@ from rclpy.parameter import Parameter
 
 @pytest.fixture(scope='module')
 def node_and_bench():
-    with running(*parameters(use_confidence='always', time_budget_ms=1000.0)) as (process, bench):
+    with running(*parameters(use_confidence='always')) as (process, bench):
         bench.refines()
         yield process, bench
 

@@ -45,6 +45,8 @@ class TransportBench(Bench):
         png = cv2.imencode('.png', (metres * 1000 + 0.5).astype(np.uint16))[1].tobytes()
         with np.errstate(divide='ignore'):
             disparity = np.where(metres > 0, 60 * BASELINE / metres, -1).astype(np.float32)
+        noise = np.random.default_rng(1).normal(0, 0.3, disparity.shape)  # pixels, as of stereo
+        disparity[disparity > 0] += noise[disparity > 0].astype(np.float32)
         ready = {
             'camera_info': found['camera_info'], 'image': found['image'],
             'image/compressed': CompressedImage(
