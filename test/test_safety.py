@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.config import preset, PRESETS, RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics, Provenance, Status
 from graph_depth_refiner.refiner import DepthRefiner
 
@@ -221,3 +221,35 @@ def test_every_extreme_of_the_configuration(name, value):
     depth = wall((16, 24), 2.0)
     depth[4:8, 4:8] = np.nan
     refine(frame_of(depth), RefinerConfig().with_values(**{name: value}))
+
+
+def scenes():
+    """Yield frames that are hard on arithmetic."""
+    one = np.zeros((9, 12), np.float32)
+    one[4, 5] = 2
+    yield frame_of(one)
+    yield frame_of(np.full((9, 12), np.nan))
+    yield frame_of(wall((1, 1), 2.0))
+    yield frame_of(wall((2, 3), 2.0))
+    yield frame_of(np.geomspace(0.01, 10000, 18 * 24).reshape(18, 24))
+    yield frame_of(wall((18, 24), 2.0, 0.0), np.zeros((18, 24, 3), np.uint8))
+    yield frame_of(wall((18, 24), 2.0), baseline=0.1)
+
+
+WAYS = [
+    *({'preset': name} for name in PRESETS), {'solver': 'irls'},
+    {'mode': 'converged', 'max_iterations': 100},
+    {'solver': 'irls', 'mode': 'converged', 'max_iterations': 100},
+    {'levels': 3}, {'solve_scale': 2}, {'solve_scale': 4}, {'backend': 'torch'}]
+
+
+@pytest.mark.parametrize('way', WAYS, ids=str)
+def test_every_way_of_solving(way):
+    values = dict(way)
+    if values.get('backend') == 'torch':
+        pytest.importorskip('torch')
+    config = preset(values.pop('preset', 'realtime'), **{'iterations': 4, **values})
+    refiner = DepthRefiner(config, device='cpu')
+    for frame in scenes():
+        for _ in range(3):  # the later ones start from what was learnt
+            check(refiner.refine(frame), frame)
