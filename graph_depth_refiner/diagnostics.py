@@ -120,6 +120,8 @@ class Diagnostics:
         status.add('graph hit rate', _number(recent.newest('graph_hit_rate'), 3))
         status.add('shedding stage', str(processor.shedder.stage))
         status.add('last status', processor.last_status)
+        for name, count in sorted(processor.statuses.snapshot().items()):
+            status.add(f'status {name}', str(count))
         refiner = processor.refiner
         status.add('device', refiner.device if refiner else 'not started')
         status.add('memory (MB)', f'{resident_megabytes():.0f}')

@@ -79,6 +79,7 @@ class Processor:
         self.shedder = Shedder()
         self.ledger = Ledger()
         self.recent = Recent()
+        self.statuses = Ledger()  # how the refinements ended
         self.last_status = ''
 
     def prepare(self) -> None:
@@ -118,7 +119,11 @@ class Processor:
     def _refine(self, job: Job, settings: Settings, wanted: list[str]) -> None:
         assembled = self._assembler.assemble(job.inputs, settings.node)
         self.refiner.configure(self.shedder.apply(settings.refiner))
-        refined = self.refiner.refine(assembled.frame)
+        try:
+            refined = self.refiner.refine(assembled.frame)
+        except Exception:
+            self.refiner.reset()  # what is carried on may be half of this frame
+            raise
         for topic in wanted:
             self._outlet.publish(
                 topic, job.inputs.depth.header, OUTPUTS[topic].fields(assembled, refined))
@@ -131,6 +136,7 @@ class Processor:
             graph_hit_rate=refined.graph_hit_rate,
             age_ms=1e3 * (self._clock() - assembled.frame.stamp),
             **{f'{stage}_ms': ms for stage, ms in refined.milliseconds.items()})
+        self.statuses.count(refined.status.name.lower())
         self.last_status = refined.status.value
 
     def _pass_on(self, inputs: Inputs, config: NodeConfig, wanted: list[str]) -> None:
