@@ -62,16 +62,3 @@ def test_a_pattern_on_a_cluster_of_two_workers(recordings, tmp_path, capsys):
             '--cluster', cluster.scheduler_address])
     assert code == 1
     check(recordings, tmp_path / 'out', capsys.readouterr())
-
-
-def test_run_again_only_the_missing_one_is_done(recordings, tmp_path, capsys):
-    source = tmp_path / 'in'
-    for name in ('a', 'c'):
-        write_bag(source / name, 2)
-    assert main(['refine-bag', str(source), str(tmp_path / 'out'), *FEW]) == 0
-    write_bag(source / 'd', 2)
-    capsys.readouterr()
-    assert main(['refine-bag', str(source), str(tmp_path / 'out'), *FEW]) == 0
-    said = capsys.readouterr().out
-    assert said.count('complete already: 2 of 2') == 2
-    assert '3 of 3 recordings complete' in said
