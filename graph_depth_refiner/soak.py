@@ -36,7 +36,7 @@ from sensor_msgs.msg import Image
 
 from graph_depth_refiner.benchmarks.feeder import STAMP
 from graph_depth_refiner.benchmarks.node import environment, resident_megabytes
-from graph_depth_refiner.soaking.camera import Camera, KINDS, QUEUE
+from graph_depth_refiner.soaking.camera import Camera, KINDS, QUEUE, topic_name, TRANSPORTS
 from graph_depth_refiner.soaking.faults import calm, FAULTS, MAIN_OUTPUT, SWITCH
 from graph_depth_refiner.soaking.ledger import Ledger
 from graph_depth_refiner.soaking.remote import Remote
@@ -58,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--seed', type=int, help='of the faults (default: drawn, and printed)')
     parser.add_argument(
         '--hz', type=float, default=15.0, help='frames a second (default: %(default)g)')
+    parser.add_argument(
+        '--compressed', action='store_true', help='send JPEG images and compressedDepth')
     parser.add_argument(
         '--only', metavar='FAULT', choices=tuple(FAULTS), help='inject this fault alone')
     parser.add_argument(
@@ -101,8 +103,8 @@ class Soak:
         self.memory: list[tuple[float, float]] = []  # minutes, MB
         with open(log, 'w') as output:
             self.process = subprocess.Popen(
-                node_command(), stdout=output, stderr=subprocess.STDOUT)
-        self.camera = Camera(args.hz, seed, self.ledger)
+                node_command(args.compressed), stdout=output, stderr=subprocess.STDOUT)
+        self.camera = Camera(args.hz, seed, self.ledger, args.compressed)
         self.remote = Remote(self.camera.node, NODE)
         self.camera.node.create_subscription(
             Image, MAIN_OUTPUT, self._heard, QoSProfile(depth=QUEUE), raw=True)
@@ -192,7 +194,8 @@ class Soak:
         latencies = 1e3 * np.array(list(self.ledger.heard.values()) or [np.nan])
         accounts = ended['accounts']
         figures = {
-            'seed': self.seed, 'minutes': self.args.minutes, 'faults': self.args.only or self.args.faults,
+            'seed': self.seed, 'minutes': self.args.minutes,
+            'faults': self.args.only or self.args.faults, 'compressed': self.args.compressed,
             'episodes': dict(self.episodes),
             'sent': ended['sent'], 'received': ended['received'],
             'frames_in': ended['received'].get('depth', 0),
@@ -239,14 +242,17 @@ class Soak:
         return books.contradictions(ended['accounts'])
 
 
-def node_command() -> list[str]:
+def node_command(compressed: bool) -> list[str]:
     """Return the command of the node, with inputs on which nothing is lost on the way."""
     command = [
         sys.executable, '-m', 'graph_depth_refiner.refiner_node', '--ros-args',
         '--log-level', 'error']
     for topic in KINDS:
         for policy, value in (('reliability', 'reliable'), ('depth', QUEUE)):
-            command += ['-p', f'qos_overrides./{topic}.subscription.{policy}:={value}']
+            name = topic_name(topic, compressed)
+            command += ['-p', f'qos_overrides./{name}.subscription.{policy}:={value}']
+        if compressed and topic in TRANSPORTS:
+            command += ['-p', f'{topic}_transport:={TRANSPORTS[topic]}']
     return command
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from random import Random
+import struct
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -65,6 +66,31 @@ def _stamp(sec: int, nanosec: int) -> Change:
     return change
 
 
+def _payload(build: Callable[[bytes, Random], bytes]) -> Change:
+    def change(message: Any, rng: Random) -> None:
+        message.data = array('B', build(bytes(message.data), rng))
+    return change
+
+
+def _both(*changes: Change) -> Change:
+    def change(message: Any, rng: Random) -> None:
+        for one in changes:
+            one(message, rng)
+    return change
+
+
+def _flipped(data: bytes, rng: Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(8):
+        changed[rng.randrange(len(changed))] = rng.randrange(256)
+    return bytes(changed)
+
+
+def _huge(data: bytes, rng: Random) -> bytes:
+    at = data.index(b'IHDR') + 4
+    return data[:at] + struct.pack('>II', 2 ** 31 - 1, 1) + data[at + 8:]
+
+
 # name: topic, change, what may become of the frame
 BAD: dict[str, tuple[str, Change, frozenset[str]]] = {
     'no data': ('depth', _set(data=array('B')), MALFORMED),
@@ -101,4 +127,32 @@ BAD: dict[str, tuple[str, Change, frozenset[str]]] = {
     'no valid depth': ('depth', _invalid_depth, GOOD),
     'byte order of others': ('depth', _set(is_bigendian=1), GOOD),
     'another frame': ('image', _set(header=Header(frame_id='elsewhere')), GOOD),
+}
+
+# the same for compressed transports: what is wrong with the payload or its name
+BAD_COMPRESSED: dict[str, tuple[str, Change, frozenset[str]]] = {
+    **{name: bad for name, bad in BAD.items()
+       if bad[0] in ('camera_info', 'confidence') or 'stamp' in name or name == 'another frame'},
+    'no payload': ('depth', _set(data=array('B')), MALFORMED),
+    'no image payload': ('image', _set(data=array('B')), MALFORMED),
+    'header only': ('depth', _payload(lambda data, rng: data[:12]), MALFORMED),
+    'PNG cut in its header': (
+        'depth', _payload(lambda data, rng: data[:rng.randrange(36)]), MALFORMED),
+    'cut PNG': ('depth', _payload(lambda data, rng: data[:-rng.randrange(1, 200)]),
+                MALFORMED | GOOD),
+    'flipped bytes': ('depth', _payload(_flipped), MALFORMED | GOOD),
+    'flipped bytes of an image': ('image', _payload(_flipped), MALFORMED | GOOD),
+    'noise': ('depth', _payload(lambda data, rng: rng.randbytes(300)), MALFORMED),
+    'noise for a JPEG': ('image', _payload(lambda data, rng: rng.randbytes(300)), MALFORMED),
+    'two billion pixels in a PNG': ('depth', _payload(_huge), MALFORMED),
+    'two billion pixels in RVL': (
+        'depth', _both(_set(format='16UC1; compressedDepth rvl'), _payload(
+            lambda data, rng: bytes(12) + struct.pack('<II', 2 ** 31, 1) + bytes(40))),
+        MALFORMED),
+    'noise in RVL': (
+        'depth', _both(_set(format='16UC1; compressedDepth rvl'), _payload(
+            lambda data, rng: bytes(12) + struct.pack('<II', 40, 30) + rng.randbytes(300))),
+        MALFORMED),
+    'JPEG depth': ('depth', _set(format='16UC1; jpeg compressed'), MALFORMED),
+    'unknown format': ('depth', _set(format='x' * 500), MALFORMED),
 }

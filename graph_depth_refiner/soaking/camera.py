@@ -15,23 +15,27 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
 from copy import copy
 import time
 from typing import Any
 
+import cv2
+import numpy as np
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from rclpy.time import Time
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from graph_depth_refiner.benchmarks.feeder import messages
 from graph_depth_refiner.soaking.ledger import GOOD, Ledger, LONE
 from graph_depth_refiner.synthetic import SyntheticStream
 
 KINDS = {'camera_info': CameraInfo, 'image': Image, 'confidence': Image, 'depth': Image}
+TRANSPORTS = {'image': 'compressed', 'depth': 'compressedDepth'}  # where they are asked for
 SIZES = ((160, 120), (96, 72), (320, 240), (64, 48))
 VIEWS = 8  # rendered of each size
 QUEUE = 1000  # messages kept until the node has them: no loss on the way goes unnoticed
@@ -39,17 +43,38 @@ PATIENCE = 30.0  # seconds for the node to see a publisher
 APART = 30_000_000  # ns at least between stamps: more than slop, so that sets do not mix
 
 
+def topic_name(topic: str, compressed: bool) -> str:
+    """Return the full name of a topic."""
+    return f'{topic}/{TRANSPORTS[topic]}' if compressed and topic in TRANSPORTS else topic
+
+
+def packed(found: dict[str, Any]) -> dict[str, Any]:
+    """Return messages with image and depth compressed."""
+    image, depth = found['image'], found['depth']
+    pixels = np.frombuffer(image.data, np.uint8).reshape(image.height, image.width, 3)
+    stored = np.frombuffer(depth.data, np.uint16).reshape(depth.height, depth.width)
+    jpeg = cv2.imencode('.jpg', pixels)[1].tobytes()
+    png = bytes(12) + cv2.imencode('.png', stored)[1].tobytes()
+    return {
+        **found,
+        'image': CompressedImage(header=image.header, format='jpeg', data=array('B', jpeg)),
+        'depth': CompressedImage(
+            header=depth.header, format='16UC1; compressedDepth png', data=array('B', png))}
+
+
 class Camera:
     """Four topics of synthetic frames; everything happens in the caller's thread."""
 
-    def __init__(self, hz: float, seed: int, ledger: Ledger) -> None:
+    def __init__(self, hz: float, seed: int, ledger: Ledger, compressed: bool = False) -> None:
         """Render the frames and advertise the topics."""
         self.node = rclpy.create_node('soak_camera')
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.node)
         self.ledger, self.period = ledger, 1 / hz
+        self.compressed = compressed
+        form = packed if compressed else dict
         self.views = {
-            size: [messages(view.frame) for view in SyntheticStream(seed, size).views(VIEWS)]
+            size: [form(messages(view.frame)) for view in SyntheticStream(seed, size).views(VIEWS)]
             for size in SIZES}
         self.size = SIZES[0]
         self.sent: Counter[str] = Counter()  # messages by topic
@@ -72,8 +97,10 @@ class Camera:
 
     def advertise(self, topic: str) -> None:
         """Begin to publish a topic."""
+        packs = self.compressed and topic in TRANSPORTS
         self.publishers[topic] = self.node.create_publisher(
-            KINDS[topic], topic, QoSProfile(depth=QUEUE))
+            CompressedImage if packs else KINDS[topic], topic_name(topic, self.compressed),
+            QoSProfile(depth=QUEUE))
 
     def withdraw(self, topic: str) -> None:
         """Stop publishing a topic, once all of it has arrived."""

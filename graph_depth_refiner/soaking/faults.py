@@ -26,7 +26,7 @@ from rclpy.qos import QoSProfile
 
 from graph_depth_refiner.assembly import OUTPUTS
 from graph_depth_refiner.ros_messages import message_type
-from graph_depth_refiner.soaking.bad_messages import BAD
+from graph_depth_refiner.soaking.bad_messages import BAD, BAD_COMPRESSED
 from graph_depth_refiner.soaking.camera import Camera, KINDS, SIZES
 from graph_depth_refiner.soaking.ledger import GOOD, LONE
 from graph_depth_refiner.soaking.remote import bad_setting, good_setting, Remote
@@ -80,6 +80,7 @@ def bursts(camera: Camera, remote: Remote, rng: Random, seconds: float) -> None:
 
 def bad_messages(camera: Camera, remote: Remote, rng: Random, seconds: float) -> None:
     """Send every kind of bad message among good ones."""
+    bad = BAD_COMPRESSED if camera.compressed else BAD
     names: list[str] = []
 
     def each() -> None:
@@ -87,9 +88,9 @@ def bad_messages(camera: Camera, remote: Remote, rng: Random, seconds: float) ->
             camera.send()
             return
         if not names:
-            names.extend(rng.sample(list(BAD), len(BAD)))
+            names.extend(rng.sample(list(bad), len(bad)))
         name = names.pop()
-        topic, change, fates = BAD[name]
+        topic, change, fates = bad[name]
         message = camera.frame()[topic]
         change(message, rng)
         camera.send({topic: message}, fates=fates, keep=topic if 'stamp' in name else '')
