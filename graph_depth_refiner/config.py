@@ -177,10 +177,10 @@ class RefinerConfig(Tunables):
         low=1e-4, high=10.0)
     plane_slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
     depth_aware: int = tunable(
-        0, 'Times the graph is freed of edges across depth jumps; 0 leaves it to the image',
+        1, 'Times the graph is freed of edges across depth jumps; 0 leaves it to the image',
         low=0, high=10)
     depth_sigma: float = tunable(
-        1.0, 'Error of prediction between two planes over which their edge fades, in noise '
+        1.5, 'Error of prediction between two planes over which their edge fades, in noise '
         'units', low=1e-3, high=1e6)
     graph_symmetric: bool = tunable(
         False, 'Give both directions of an edge the smaller of their weights')
@@ -191,6 +191,15 @@ class RefinerConfig(Tunables):
         True, 'Carry the planes of the last frame along the motion of the camera')
     evidence_limit: float = tunable(
         20.0, 'Most frames that the carried planes count for', low=0.0, high=1e4)
+    motion: str = tunable(
+        'auto', 'How the motion of the camera is found: from the poses of the frames where '
+        'they have one, else from the frames; always from the frames; or it stands still',
+        choices=('auto', 'frames', 'none'))
+    plane_start: bool = tunable(
+        True, 'Start from planes that every pixel elects among those fitted around it')
+    graph_tolerance: float = tunable(
+        0.012, 'Mean difference of the image in [0, 1] up to which the graph is kept',
+        low=0.0, high=1.0)
     solve_scale: int = tunable(
         0, 'Pixels per side of a pixel that is solved for, 1, 2 or 4; the planes are then '
         'lifted to full resolution; 0 chooses by size', low=0, high=4)
@@ -222,7 +231,7 @@ class RefinerConfig(Tunables):
     levels: int = tunable(1, 'Levels L of the pyramid, from coarse to fine', low=1, high=8)
     level_ratio: int = tunable(2, 'Ratio r of the sides of two levels', low=2, high=8)
     learning_rate: float = tunable(
-        1.0, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
+        0.3, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
     slope_rate: float = tunable(
         0.05, 'Step of the slopes as a share of that of d', unit='1/px', low=0.0, high=10.0)
     rate_decay: float = tunable(
@@ -242,12 +251,15 @@ PAPER = {
     'graph_sigma_intensity': 0.07, 'graph_sigma_space': 3.0,
     'reg_lambda': 25.0, 'reg_lambda_coarse': 15.0, 'reg_alpha': 3.5,
     'levels': 2, 'level_ratio': 2,
-    'fill': 'background',
+    'fill': 'background', 'plane_start': False, 'temporal': False, 'depth_aware': 0,
+    'learning_rate': 1.0,
 }
 
 STEREO = {
     'least_confidence': 0.5, 'speckle_area': 30, 'fill': 'occlusion', 'vote': True,
-    'plane_slopes': True, 'depth_aware': 2, 'graph_symmetric': True, 'final_median': True,
+    'plane_start': False, 'temporal': False,
+    'plane_slopes': True, 'depth_aware': 2, 'depth_sigma': 1.0, 'graph_symmetric': True,
+    'final_median': True,
     'reg_lambda': 25.0, 'reg_alpha': 3.5,
     'iterations': 30, 'learning_rate': 0.3, 'rate_decay': 0.03, 'slope_rate': 0.1,
 }

@@ -15,12 +15,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 import math
 import time
 
 import numpy as np
 
-from graph_depth_refiner import backends, camera, safety
+from graph_depth_refiner import backends, camera, graph_cache, lift, safety, video
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
 from graph_depth_refiner.measure import measure, Measured
@@ -75,15 +76,54 @@ class DepthRefiner:
         measured = measure(frame, self.config)
         clock.done('measure')
         if not measured.m.any():
+            self.reset()
             return empty(measured)
-        weights = self._backend.graph.build(self._backend.array(measured.guide), self.config)
+        if self.config.plane_start:
+            return self._refine_video(frame, measured, clock)
+        return self._refine_single(frame, measured, clock)
+
+    def _refine_video(self, frame: Frame, measured: Measured, clock: StageClock) -> Refined:
+        """Start from planes of this frame and of the past, take a few steps, remember."""
+        config, backend, stages = self.config, self._backend, self._video_stages
+        scale = lift.scale_of(config.solve_scale, measured.d.shape)
+        full, level = video.solve_level(measured, frame.image, scale)
+        past = self.state if video.still_applies(self.state, frame, level) else None
+        clock.done('scale')
+        graph = graph_cache.update(backend, past and past.graph, level.guide, config)
+        clock.done('graph')
+        start = video.begin(stages, level, past if config.temporal else None, frame, config,
+                            clock)
+        weights = video.aware(backend, graph.weights, start, level, config)
+        clock.done('depth-aware')
+        solution = minimise(
+            backend, backend.array(start.planes), weights, backend.array(start.d),
+            backend.array(start.m), level.sigma, config,
+            None if start.cut else past.memory, deadline(clock, config),
+            backend.array(level.guide))
+        clock.done('solve')
+        planes = backend.numpy(solution.x)
+        if solution.status in (Status.WORSE, Status.DIVERGED):
+            self.reset()
+        else:
+            self.state = video.remember(planes, start, level, frame, graph, solution.memory)
+        large = video.full_planes(stages, planes, full, level)
+        clock.done('lift')
+        if solution.status is Status.WORSE:
+            return safety.as_input(
+                frame, measured, large, solution.status, solution.energy, clock.milliseconds)
+        return finish(solution, large, measured, config, clock,
+                      lift.spread(start.evidence, measured.d.shape, scale), graph.hit_rate)
+
+    def _refine_single(self, frame: Frame, measured: Measured, clock: StageClock) -> Refined:
+        """Prepare a frame on its own and solve it."""
+        guide = self._backend.array(measured.guide)
+        weights = self._backend.graph.build(guide, self.config)
         clock.done('graph')
         start = begin(self._backend, measured, weights, self.config, frame.image)
         clock.done('start')
         solution = minimise(
             self._backend, start.planes, start.weights, start.d, start.m, measured.unit,
-            self.config, deadline=deadline(clock, self.config),
-            guide=self._backend.array(measured.guide))
+            self.config, deadline=deadline(clock, self.config), guide=guide)
         clock.done('solve')
         planes = self._backend.numpy(solution.x)
         if self.config.final_median:
@@ -93,6 +133,10 @@ class DepthRefiner:
                 frame, measured, planes, solution.status, solution.energy, clock.milliseconds)
         return finish(solution, planes, measured, self.config, clock)
 
+    @cached_property
+    def _video_stages(self) -> video.Stages:
+        return video.Stages()
+
 
 def deadline(clock: StageClock, config: RefinerConfig) -> float:
     """Return when the solver has to stop, of time.perf_counter."""
@@ -101,7 +145,8 @@ def deadline(clock: StageClock, config: RefinerConfig) -> float:
 
 
 def finish(solution, planes: np.ndarray, measured: Measured, config: RefinerConfig,
-           clock: StageClock) -> Refined:
+           clock: StageClock, evidence: np.ndarray | None = None,
+           hit_rate: float = 0.0) -> Refined:
     """Turn planes of inverse depth into depth, normals and what is known of them."""
     d = planes[0]
     known = safety.known(d, config)
@@ -115,10 +160,12 @@ def finish(solution, planes: np.ndarray, measured: Measured, config: RefinerConf
         was_measured, np.where(moved, Provenance.CORRECTED, Provenance.MEASURED),
         Provenance.FILLED).astype(np.uint8)
     provenance[~known] = Provenance.UNKNOWN
-    confidence = np.where(known, measured.m, 0).astype(np.float32)
+    confidence = measured.m if evidence is None else np.maximum(
+        np.where(moved, 0, measured.m), evidence / (1 + evidence))
+    confidence = np.where(known, confidence, 0).astype(np.float32)
     clock.done('finish')
     return Refined(depth, normals, confidence, provenance, solution.status, solution.iterations,
-                   solution.energy, clock.milliseconds)
+                   solution.energy, clock.milliseconds, hit_rate)
 
 
 def empty(measured: Measured) -> Refined:

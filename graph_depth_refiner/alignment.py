@@ -1,0 +1,97 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The motion of the camera between two frames: from poses, or from the frames themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+
+from graph_depth_refiner.lift import Level
+
+PLAN = ((2, 4, 4), (1, 4, 3), (0, 3, 3))  # level of the image pyramid, stride, iterations
+SHADE = 0.015  # difference of the image in [0, 1] that starts to count as an outlier
+PACE = 0.1  # pixels by which a block may move by itself before it is believed less
+STILL = 2e-5  # radians and shares of the middle depth; smaller steps end the search
+LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
+LEAST_AGREEING = 0.5  # share of those that must agree with the planes,
+LEAST_ALIKE = 0.3  # and share of all that must look alike, for a motion to be trusted
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A motion P' = R P + t from the last camera frame to this one."""
+
+    matrix: np.ndarray  # 4 4
+    trusted: bool = True
+
+
+def between(before: np.ndarray, now: np.ndarray) -> Motion:
+    """Return the motion between two camera-to-world poses."""
+    return Motion(np.linalg.inv(now) @ before)
+
+
+def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray, level: Level,
+          guess: np.ndarray) -> Motion:
+    """
+    Find the motion that brings the last planes and image onto this measurement.
+
+    Gauss-Newton on point-to-plane distances in inverse depth and on image differences,
+    coarse to fine. Single samples are weighted robustly, and so are blocks by how far
+    they would like to move by themselves: a moving object is a block that does.
+    """
+    pyramid = [(grey, level.grey)]
+    while len(pyramid) < len(PLAN) and min(pyramid[-1][0].shape) >= 32:
+        pyramid.append(tuple(cv2.pyrDown(one) for one in pyramid[-1]))
+    near = float(np.median(planes[0][::8, ::8]))  # the unit of length is 1 / near
+    matrix, light, pace, found = guess.copy(), np.array([1.0, 0.0]), np.inf, None
+    for floor, stride, iterations in PLAN:
+        before, now = pyramid[min(floor, len(pyramid) - 1)]
+        for _ in range(iterations):
+            found = stage.normal_equations(
+                planes, evidence, before, level.d, level.m, now, stride, matrix, light,
+                level.intrinsics, level.sigma, SHADE, pace)
+            step = _solve(found, near)
+            matrix = _moved(matrix, step)
+            light = light + step[6:]
+            pace = max(PACE, 2 * float(np.median(found.shifts))) if found.shifts.size else PACE
+            if max(np.abs(step[:3]).max(), np.abs(step[3:6]).max() * near) < STILL:
+                break
+    return Motion(matrix, _trusted(found, matrix, evidence.size / PLAN[-1][1] ** 2))
+
+
+def _solve(found: Any, near: float) -> np.ndarray:
+    """Return the Gauss-Newton step, slightly damped, in units free of the scene's scale."""
+    scale = np.array([1, 1, 1, 1 / near, 1 / near, 1 / near, 1, 1])
+    matrix = found.matrix * scale[:, None] * scale
+    damping = 1e-6 * np.trace(matrix) / len(matrix) + 1e-12
+    step = np.linalg.solve(matrix + damping * np.eye(len(matrix)), -found.vector * scale)
+    return step * scale
+
+
+def _moved(matrix: np.ndarray, step: np.ndarray) -> np.ndarray:
+    twist = np.eye(4)
+    twist[:3, :3] = cv2.Rodrigues(step[:3])[0]
+    twist[:3, 3] = step[3:6]
+    return twist @ matrix
+
+
+def _trusted(found: Any, matrix: np.ndarray, samples: float) -> bool:
+    return bool(
+        np.isfinite(matrix).all() and found.measured > LEAST_SAMPLES * samples
+        and found.agreeing > LEAST_AGREEING * found.measured
+        and found.alike > LEAST_ALIKE * found.seen)

@@ -1,0 +1,250 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Carrying planes along a rigid motion, and finding it; twin of `graph_depth_refiner.motion`."""
+
+from __future__ import annotations
+
+from numba import njit, prange
+import numpy as np
+
+from graph_depth_refiner.frame import Intrinsics
+from graph_depth_refiner.motion_rules import BLOCK, Equations, SEEN, TERMS
+
+@njit(parallel=True, nogil=True, cache=True)
+def _aim(x, n, rotation, translation, camera, target, moved):
+    """Move every plane: target is the pixel it lands on (-1 none), moved its d, ux, uy there."""
+    height, width = n.shape
+    fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
+    for y in prange(height):
+        for u in range(width):
+            target[y, u] = -1
+            d, ux, uy = x[0, y, u], x[1, y, u], x[2, y, u]
+            if d <= 0 or n[y, u] <= 0:
+                continue
+            rx, ry = (u - cx) / fx, (y - cy) / fy
+            # the point in the new camera, times d
+            px = rotation[0, 0] * rx + rotation[0, 1] * ry + rotation[0, 2] + d * translation[0]
+            py = rotation[1, 0] * rx + rotation[1, 1] * ry + rotation[1, 2] + d * translation[1]
+            pz = rotation[2, 0] * rx + rotation[2, 1] * ry + rotation[2, 2] + d * translation[2]
+            if pz <= 0:
+                continue
+            column = int(np.rint(fx * px / pz + cx))
+            row = int(np.rint(fy * py / pz + cy))
+            if column < 0 or column >= width or row < 0 or row >= height:
+                continue
+            a, b, c = fx * ux, fy * uy, d - ux * (u - cx) - uy * (y - cy)
+            qa = rotation[0, 0] * a + rotation[0, 1] * b + rotation[0, 2] * c
+            qb = rotation[1, 0] * a + rotation[1, 1] * b + rotation[1, 2] * c
+            qc = rotation[2, 0] * a + rotation[2, 1] * b + rotation[2, 2] * c
+            scale = 1 + qa * translation[0] + qb * translation[1] + qc * translation[2]
+            if scale <= 0:
+                continue
+            qa, qb, qc = qa / scale, qb / scale, qc / scale
+            there = qa * (column - cx) / fx + qb * (row - cy) / fy + qc
+            straight = d / pz  # inverse depth of the point itself
+            if there < np.float32(0.8) * straight or there > np.float32(1.25) * straight:
+                continue  # seen edge-on: half a pixel aside the plane is elsewhere
+            target[y, u] = row * width + column
+            moved[0, y, u] = there
+            moved[1, y, u] = qa / fx
+            moved[2, y, u] = qb / fy
+
+
+@njit(nogil=True, cache=True)
+def _splat(target, near, source, depth):
+    """Keep for every pixel the nearest plane that lands on it; source -1 where none does."""
+    source[:] = -1
+    depth[:] = 0
+    for i in range(target.size):
+        t = target[i]
+        if t >= 0 and near[i] > depth[t]:
+            depth[t] = near[i]
+            source[t] = i
+
+
+@njit(parallel=True, nogil=True, cache=True)
+def _gather(source, moved, n, color, carried, evidence, seen):
+    """Bring what lands on each pixel there; a crack takes the nearer of its neighbours."""
+    height, width = n.shape
+    for y in prange(height):
+        for x in range(width):
+            best = source[y, x]
+            from_y, from_x = y, x
+            if best < 0:
+                near = np.float32(0)
+                for side in range(4):
+                    v = y + (side == 0) - (side == 1)
+                    u = x + (side == 2) - (side == 3)
+                    if 0 <= v < height and 0 <= u < width and source[v, u] >= 0:
+                        i = source[v, u]
+                        d = moved[0, i // width, i % width]
+                        if d > near:
+                            near, best, from_y, from_x = d, i, v, u
+            if best < 0:
+                carried[0, y, x] = carried[1, y, x] = carried[2, y, x] = 0
+                evidence[y, x] = 0
+                for c in range(color.shape[0]):
+                    seen[c, y, x] = 0
+                continue
+            sy, sx = best // width, best % width
+            ux, uy = moved[1, sy, sx], moved[2, sy, sx]
+            carried[0, y, x] = moved[0, sy, sx] + ux * (x - from_x) + uy * (y - from_y)
+            carried[1, y, x], carried[2, y, x] = ux, uy
+            evidence[y, x] = n[sy, sx]
+            for c in range(color.shape[0]):
+                seen[c, y, x] = color[c, sy, sx]
+
+
+def carry(x: np.ndarray, n: np.ndarray, color: np.ndarray, motion: np.ndarray,
+          intrinsics: Intrinsics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return planes 3 H W, evidence H W and colour C H W as seen after P' = R P + t."""
+    motion = motion.astype(np.float32)
+    target = np.empty(n.shape, np.int32)
+    moved = np.empty_like(x)
+    _aim(x, n, motion[:3, :3], motion[:3, 3], _pinhole(intrinsics), target, moved)
+    source = np.empty(n.shape, np.int32)
+    depth = np.empty(n.size, np.float32)
+    _splat(target.ravel(), moved[0].ravel(), source.ravel(), depth)
+    carried, evidence, seen = np.empty_like(x), np.empty_like(n), np.empty_like(color)
+    _gather(source, moved, n, color, carried, evidence, seen)
+    return carried, evidence, seen
+
+
+def _pinhole(intrinsics: Intrinsics) -> np.ndarray:
+    return np.array([intrinsics.fx, intrinsics.fy, intrinsics.cx, intrinsics.cy], np.float32)
+
+
+@njit(inline='always')
+def _add(acc, j, r, w, terms):
+    """Add w J^T J and w J^T r of one sample, upper triangle row by row."""
+    k = 0
+    for a in range(TERMS):
+        for b in range(a, TERMS):
+            if b < terms:
+                acc[k] += w * j[a] * j[b]
+            k += 1
+        if a < terms:
+            acc[k] += w * j[a] * r
+        k += 1
+
+
+@njit(inline='always')
+def _bilinear(image, u, v):
+    """Return the image at (u, v) and its two derivatives."""
+    iu = min(max(int(np.floor(u)), 0), image.shape[1] - 2)
+    iv = min(max(int(np.floor(v)), 0), image.shape[0] - 2)
+    fu, fv = u - iu, v - iv
+    top = (1 - fu) * image[iv, iu] + fu * image[iv, iu + 1]
+    low = (1 - fu) * image[iv + 1, iu] + fu * image[iv + 1, iu + 1]
+    left = (1 - fv) * image[iv, iu] + fv * image[iv + 1, iu]
+    right = (1 - fv) * image[iv, iu + 1] + fv * image[iv + 1, iu + 1]
+    return (1 - fv) * top + fv * low, right - left, low - top
+
+
+@njit(parallel=True, nogil=True, cache=True)
+def _blocks(x, n, before, d, m, now, scale, stride, motion, light, camera, sigma, shade, pace,
+            sums, shifts):
+    """Sum the normal equations of every block, weighted by how little it moves by itself."""
+    height, width = n.shape
+    fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
+    half = np.float32(0.5)
+    gain, bias = np.float32(light[0]), np.float32(light[1])
+    across = -(-width // BLOCK)
+    for block in prange(sums.shape[0]):
+        j = np.empty(TERMS, np.float32)
+        acc = sums[block]
+        acc[:] = 0
+        fuu, fuv, fvv, fur, fvr = 0.0, 0.0, 0.0, 0.0, 0.0
+        first_y, first_u = (block // across) * BLOCK, (block % across) * BLOCK
+        for y in range(first_y + stride // 2, min(first_y + BLOCK, height), stride):
+            for u in range(first_u + stride // 2, min(first_u + BLOCK, width), stride):
+                inverse, ux, uy = x[0, y, u], x[1, y, u], x[2, y, u]
+                if inverse <= 0 or n[y, u] <= 0:
+                    continue
+                rx, ry = (u - cx) / fx, (y - cy) / fy
+                z = 1 / inverse
+                px = (motion[0, 0] * rx + motion[0, 1] * ry + motion[0, 2]) * z + motion[0, 3]
+                py = (motion[1, 0] * rx + motion[1, 1] * ry + motion[1, 2]) * z + motion[1, 3]
+                pz = (motion[2, 0] * rx + motion[2, 1] * ry + motion[2, 2]) * z + motion[2, 3]
+                if pz <= 0:
+                    continue
+                hu, hv = fx * px / pz + cx, fy * py / pz + cy
+                if hu < 1 or hv < 1 or hu > width - 2 or hv > height - 2:
+                    continue
+                is_now, gu, gv = _bilinear(
+                    now, (hu + half) * scale - half, (hv + half) * scale - half)
+                was, _, _ = _bilinear(
+                    before, (u + half) * scale - half, (y + half) * scale - half)
+                r = is_now - gain * was - bias
+                gu, gv = gu * scale, gv * scale
+                ix, iy = gu * fx / pz, gv * fy / pz
+                iz = -(ix * px + iy * py) / pz
+                j[0], j[1], j[2] = py * iz - pz * iy, pz * ix - px * iz, px * iy - py * ix
+                j[3], j[4], j[5] = ix, iy, iz
+                j[6], j[7] = -was, np.float32(-1)
+                e = r / shade
+                w = 1 / ((1 + e * e) * (1 + e * e) * shade * shade)
+                _add(acc, j, r, w, TERMS)
+                fuu += w * gu * gu
+                fuv += w * gu * gv
+                fvv += w * gv * gv
+                fur += w * gu * r
+                fvr += w * gv * r
+                acc[SEEN] += 1
+                acc[SEEN + 1] += e * e < 4
+                # depth: point to plane, at the centre of the pixel it lands on
+                column, row = int(np.rint(hu)), int(np.rint(hv))
+                weight = m[row, column]
+                if weight <= 0:
+                    continue
+                a0, b0, c0 = fx * ux, fy * uy, inverse - ux * (u - cx) - uy * (y - cy)
+                qa = motion[0, 0] * a0 + motion[0, 1] * b0 + motion[0, 2] * c0
+                qb = motion[1, 0] * a0 + motion[1, 1] * b0 + motion[1, 2] * c0
+                qc = motion[2, 0] * a0 + motion[2, 1] * b0 + motion[2, 2] * c0
+                s = 1 + qa * motion[0, 3] + qb * motion[1, 3] + qc * motion[2, 3]
+                qa, qb, qc = qa / s, qb / s, qc / s
+                vx, vy = (column - cx) / fx, (row - cy) / fy
+                there = qa * vx + qb * vy + qc
+                r = d[row, column] - there
+                j[0], j[1], j[2] = vy * qc - qb, qa - vx * qc, vx * qb - vy * qa
+                j[3], j[4], j[5] = there * qa, there * qb, there * qc
+                e = r / (2 * sigma)
+                w = weight / ((1 + e * e) * (1 + e * e) * sigma * sigma)
+                _add(acc, j, r, w, 6)
+                acc[SEEN + 2] += 1
+                acc[SEEN + 3] += e * e < 4
+        # how far the block would like to move by itself, in pixels
+        floor = 1e-4 / (shade * shade)
+        fuu, fvv = fuu + floor, fvv + floor
+        det = fuu * fvv - fuv * fuv
+        su, sv = (fvv * fur - fuv * fvr) / det, (fuu * fvr - fuv * fur) / det
+        squared = su * su + sv * sv
+        shifts[block] = np.sqrt(squared)
+        trust = 1 / ((1 + squared / (pace * pace)) * (1 + squared / (pace * pace)))
+        for k in range(SEEN):
+            acc[k] *= trust
+
+
+def normal_equations(x: np.ndarray, n: np.ndarray, before: np.ndarray, d: np.ndarray,
+                     m: np.ndarray, now: np.ndarray, stride: int, motion: np.ndarray,
+                     light: np.ndarray, intrinsics: Intrinsics, sigma: float, shade: float,
+                     pace: float) -> Equations:
+    """Linearise the misfit of planes and images at a motion; see the plain twin."""
+    height, width = n.shape
+    sums = np.empty((-(-height // BLOCK) * -(-width // BLOCK), SEEN + 4))
+    shifts = np.empty(len(sums))
+    scale = np.float32(now.shape[1] / width)
+    _blocks(x, n, before, d, m, now, scale, stride, motion.astype(np.float32), light,
+            _pinhole(intrinsics), np.float32(sigma), np.float32(shade), pace, sums, shifts)
+    return Equations.of_sums(sums.sum(axis=0), shifts[sums[:, SEEN] > 0])

@@ -1,0 +1,227 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Plane start in fused kernels; the readable twin is `graph_depth_refiner.planes`."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit, prange
+import numpy as np
+
+CELL = 2  # pixels; fits are made on a lattice of cells, a window is a square of cells
+_SUMS = 11  # weight, x, y, xx, xy, yy, d, xd, yd, dd, guide
+_FIT = 6  # d, ux, uy, variance, mean guide, weight
+_NONE = np.float32(1e30)  # variance of a window without a plane
+_BLOCK = 64
+
+
+@njit(parallel=True, nogil=True, cache=True)
+def _integral(d, m, guide, sums):
+    """Integrate the moments of cells: sums is (rows + 1) (columns + 1) _SUMS, zero-edged."""
+    height, width = d.shape
+    rows, columns = sums.shape[0] - 1, sums.shape[1] - 1
+    for row in prange(rows):
+        total = np.zeros(_SUMS)
+        for column in range(columns):
+            for y in range(CELL * row, min(CELL * row + CELL, height)):
+                for x in range(CELL * column, min(CELL * column + CELL, width)):
+                    weight = float(m[y, x])
+                    if weight > 0.0:
+                        value = float(d[y, x])
+                        total[0] += weight
+                        total[1] += weight * x
+                        total[2] += weight * y
+                        total[3] += weight * x * x
+                        total[4] += weight * x * y
+                        total[5] += weight * y * y
+                        total[6] += weight * value
+                        total[7] += weight * value * x
+                        total[8] += weight * value * y
+                        total[9] += weight * value * value
+                        total[10] += weight * guide[y, x]
+            for c in range(_SUMS):
+                sums[row + 1, column + 1, c] = total[c]
+    blocks = (columns + _BLOCK) // _BLOCK
+    for block in prange(blocks):
+        first = block * _BLOCK
+        last = min(first + _BLOCK, columns + 1)
+        for row in range(1, rows):
+            for column in range(first, last):
+                for c in range(_SUMS):
+                    sums[row + 1, column, c] += sums[row, column, c]
+
+
+@njit(parallel=True, nogil=True, cache=True)
+def _fit(sums, reach, least, ridge, fits):
+    """Fit a plane to the window of every cell: fits is rows columns _FIT."""
+    rows, columns = sums.shape[0] - 1, sums.shape[1] - 1
+    for row in prange(rows):
+        s = np.empty(_SUMS)
+        top, bottom = max(0, row - reach), min(rows, row + reach + 1)
+        for column in range(columns):
+            left, right = max(0, column - reach), min(columns, column + reach + 1)
+            for c in range(_SUMS):
+                s[c] = (sums[bottom, right, c] - sums[top, right, c]
+                        - sums[bottom, left, c] + sums[top, left, c])
+            if s[0] < least:
+                fits[row, column, 3] = _NONE
+                fits[row, column, 5] = 0.0
+                continue
+            scale = 1.0 / s[0]
+            x, y, d = s[1] * scale, s[2] * scale, s[6] * scale
+            xx, xy, yy = s[3] * scale - x * x, s[4] * scale - x * y, s[5] * scale - y * y
+            xd, yd, dd = s[7] * scale - x * d, s[8] * scale - y * d, s[9] * scale - d * d
+            axx, ayy = xx + ridge, yy + ridge
+            determinant = axx * ayy - xy * xy
+            ux = (xd * ayy - yd * xy) / determinant
+            uy = (yd * axx - xd * xy) / determinant
+            variance = dd - 2 * (ux * xd + uy * yd) + ux * ux * xx + 2 * ux * uy * xy \
+                + uy * uy * yy
+            middle = 0.5 * (CELL - 1)
+            fits[row, column, 0] = (d + ux * (CELL * column + middle - x)
+                                    + uy * (CELL * row + middle - y))
+            fits[row, column, 1] = ux
+            fits[row, column, 2] = uy
+            # three parameters are taken from the data
+            fits[row, column, 3] = max(variance, 0.0) * s[0] / (s[0] - 0.75 * least)
+            fits[row, column, 4] = s[10] * scale
+            fits[row, column, 5] = s[0]
+
+
+@njit(parallel=True, nogil=True, cache=True, fastmath=True)
+def _select(d, m, guide, fits, reaches, patience, sigma, likeness, planes, cost):
+    """Give every pixel the best of nine windows of each reach around it, the widest first."""
+    height, width = d.shape
+    rows, columns = fits.shape[1], fits.shape[2]
+    noise = np.float32(sigma * sigma)
+    cap = np.float32(16) * noise
+    image = np.float32(0.3) * noise / np.float32(likeness * likeness)
+    own, less = np.float32(0.1), np.float32(1 / patience)
+    middle = np.float32(0.5 * (CELL - 1))
+    for y in prange(height):
+        row = y // CELL
+        for x in range(width):
+            column = x // CELL
+            value, weight, grey = d[y, x], m[y, x], guide[y, x]
+            best, best_d, best_x, best_y = _NONE, np.float32(0), np.float32(0), np.float32(0)
+            for k in range(reaches.size):
+                reach = reaches[k]
+                limit = best * less if k > 0 else best
+                for dy in range(-reach, reach + 1, reach):
+                    r = row + dy
+                    if r < 0 or r >= rows:
+                        continue
+                    for dx in range(-reach, reach + 1, reach):
+                        c = column + dx
+                        if c < 0 or c >= columns:
+                            continue
+                        variance = fits[k, r, c, 3]
+                        if variance >= limit:
+                            continue
+                        ux, uy = fits[k, r, c, 1], fits[k, r, c, 2]
+                        plane = (fits[k, r, c, 0] + ux * (np.float32(x - CELL * c) - middle)
+                                 + uy * (np.float32(y - CELL * r) - middle))
+                        off = value - plane
+                        shade = grey - fits[k, r, c, 4]
+                        total = (variance + own * weight * min(off * off, cap)
+                                 + image * shade * shade)
+                        if total < limit:
+                            limit, best = total, total
+                            best_d, best_x, best_y = plane, ux, uy
+            planes[0, y, x], planes[1, y, x], planes[2, y, x] = best_d, best_x, best_y
+            cost[y, x] = best
+
+
+@njit(parallel=True, nogil=True, cache=True)
+def _rescue(d, m, sigma, least, planes, cost):
+    """Refit where a few neighbours agree with a measurement and not with its plane."""
+    height, width = d.shape
+    far, close = np.float32(4 * sigma), np.float32(3 * sigma)
+    flat = 4.0  # pixels^2; keeps the slope of a handful of points tame
+    start = planes.copy()
+    for y in prange(height):
+        for x in range(width):
+            value = d[y, x]
+            if m[y, x] <= 0 or abs(value - start[0, y, x]) <= far:
+                continue
+            count = 0
+            s, sx, sy, sd, sxx, sxy, syy, sxd, syd = 0., 0., 0., 0., 0., 0., 0., 0., 0.
+            for v in range(max(0, y - 2), min(height, y + 3)):
+                for u in range(max(0, x - 2), min(width, x + 3)):
+                    other = d[v, u]
+                    px, py = u - x, v - y
+                    plane = start[0, y, x] + start[1, y, x] * px + start[2, y, x] * py
+                    if m[v, u] > 0 and abs(other - value) < close and abs(other - plane) > close:
+                        count += 1
+                        w, off = float(m[v, u]), float(other - value)
+                        s += w
+                        sx += w * px
+                        sy += w * py
+                        sd += w * off
+                        sxx += w * px * px
+                        sxy += w * px * py
+                        syy += w * py * py
+                        sxd += w * px * off
+                        syd += w * py * off
+            if count <= least:  # the pixel itself is among them
+                continue
+            ax, ay, ad = sx / s, sy / s, sd / s
+            xx, xy, yy = sxx / s - ax * ax + flat, sxy / s - ax * ay, syy / s - ay * ay + flat
+            xd, yd = sxd / s - ax * ad, syd / s - ay * ad
+            determinant = xx * yy - xy * xy
+            ux, uy = (xd * yy - yd * xy) / determinant, (yd * xx - xd * xy) / determinant
+            planes[0, y, x] = value + ad - ux * ax - uy * ay
+            planes[1, y, x] = ux
+            planes[2, y, x] = uy
+            cost[y, x] = np.float32(sigma * sigma)
+
+
+def start_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
+                 reaches: tuple[int, ...], patience: float,
+                 likeness: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return planes 3 H W and their cost H W from the measurement alone."""
+    height, width = d.shape
+    rows, columns = -(-height // CELL), -(-width // CELL)
+    sums = np.empty((rows + 1, columns + 1, _SUMS))
+    sums[0] = 0
+    sums[:, 0] = 0
+    _integral(d, m, guide, sums)
+    typical = sums[-1, -1, 0] / max(1, np.count_nonzero(m))
+    fits = np.empty((len(reaches), rows, columns, _FIT), np.float32)
+    for k, reach in enumerate(reaches):
+        _fit(sums, reach, 4 * typical, 0.05, fits[k])
+    planes = np.empty((3, height, width), np.float32)
+    cost = np.empty((height, width), np.float32)
+    _select(d, m, guide, fits, np.array(reaches), patience, sigma, likeness, planes, cost)
+    reach = max(reaches)
+    while cost.max() >= _NONE and reach < rows + columns:  # inside a large hole
+        reach *= 2
+        _fit(sums, reach, 4 * typical, 0.05, fits[0])
+        fill(planes, cost, fits[0])
+    _rescue(d, m, np.float32(sigma), 4, planes, cost)
+    return planes, cost
+
+
+def fill(planes: np.ndarray, cost: np.ndarray, fits: np.ndarray) -> None:
+    """Give pixels without a plane that of the window around them, if that has one."""
+    y, x = np.nonzero(cost >= _NONE)
+    fit = fits[y // CELL, x // CELL]  # N _FIT
+    here = fit[:, 3] < _NONE
+    y, x, fit = y[here], x[here], fit[here]
+    middle = 0.5 * (CELL - 1)
+    planes[1:, y, x] = fit[:, 1:3].T
+    planes[0, y, x] = (fit[:, 0] + fit[:, 1] * (x % CELL - middle)
+                       + fit[:, 2] * (y % CELL - middle))
+    cost[y, x] = fit[:, 3]

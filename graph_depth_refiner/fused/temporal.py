@@ -1,0 +1,106 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Gate and fusion of carried planes in fused kernels; the twin of `temporal.py`."""
+
+from __future__ import annotations
+
+import cv2
+from numba import njit, prange
+import numpy as np
+
+from graph_depth_refiner.temporal_rules import (
+    BIAS, CLIP, IMAGE, MISFIT, OUTLIER, SAME, SAME_SLOPE)
+
+_FAST = {'parallel': True, 'nogil': True, 'cache': True, 'fastmath': True}
+
+
+def trust(d: np.ndarray, m: np.ndarray, color: np.ndarray, carried: np.ndarray,
+          evidence: np.ndarray, carried_color: np.ndarray, sigma: float) -> np.ndarray:
+    """Return how far the carried planes are believed, H W in [0, 1]."""
+    maps = np.empty((4, *d.shape), np.float32)
+    _residuals(d, m, color, carried[0], evidence, carried_color, np.float32(1 / sigma), maps)
+    for one, side in zip(maps, (5, 5, 5, 3)):
+        cv2.blur(one, (side, side), dst=one, borderType=cv2.BORDER_REFLECT)
+    result = np.empty(d.shape, np.float32)
+    _trust(maps, evidence, result)
+    return result
+
+
+@njit(**_FAST)
+def _residuals(d, m, color, carried, evidence, carried_color, inverse, maps):
+    height, width = d.shape
+    channels = color.shape[0]
+    clip, shade = np.float32(CLIP), np.float32(1 / (255.0 * channels))
+    for y in prange(height):
+        for x in range(width):
+            both = np.float32((m[y, x] > 0) & (evidence[y, x] > 0))
+            r = both * max(-clip, min(clip, (d[y, x] - carried[y, x]) * inverse))
+            maps[0, y, x] = both
+            maps[1, y, x] = r
+            maps[2, y, x] = abs(r)
+            unlike = 0
+            for c in range(channels):
+                unlike += abs(int(color[c, y, x]) - int(carried_color[c, y, x]))
+            maps[3, y, x] = np.float32(unlike) * shade
+
+
+@njit(**_FAST)
+def _trust(maps, evidence, result):
+    height, width = evidence.shape
+    for y in prange(height):
+        for x in range(width):
+            share = np.float32(1) / max(maps[0, y, x], np.float32(1e-6))
+            believed = _falling(abs(maps[1, y, x]) * share, BIAS) \
+                * _falling(maps[2, y, x] * share, MISFIT) * _falling(maps[3, y, x], IMAGE)
+            result[y, x] = believed if evidence[y, x] > 0 else np.float32(0)
+
+
+@njit(inline='always')
+def _falling(value, limits):
+    """Return 1 below the first limit, 0 beyond the second, linear between."""
+    part = (np.float32(limits[1]) - value) * np.float32(1 / (limits[1] - limits[0]))
+    return min(np.float32(1), max(np.float32(0), part))
+
+
+def fuse(d: np.ndarray, m: np.ndarray, chosen: np.ndarray, carried: np.ndarray,
+         evidence: np.ndarray, sigma: float, limit: float
+         ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return planes 3 H W to start from, data d and m, and the evidence left, H W each."""
+    planes, data = np.empty_like(chosen), np.empty_like(d)
+    weight, left = np.empty_like(m), np.empty_like(m)
+    _fuse(d, m, chosen, carried, evidence, np.float32(sigma), np.float32(limit), planes, data,
+          weight, left)
+    return planes, data, weight, left
+
+
+@njit(**_FAST)
+def _fuse(d, m, chosen, carried, evidence, sigma, limit, planes, data, weight, left):
+    height, width = d.shape
+    same, steep, outlier = np.float32(SAME) * sigma, sigma, np.float32(OUTLIER) * sigma
+    for y in prange(height):
+        for x in range(width):
+            off = abs(carried[0, y, x] - chosen[0, y, x])
+            turn = (abs(carried[1, y, x] - chosen[1, y, x])
+                    + abs(carried[2, y, x] - chosen[2, y, x])) * np.float32(SAME_SLOPE)
+            n = min(evidence[y, x], limit) if off < same and turn < steep else np.float32(0)
+            gain = np.float32(1) / (np.float32(1) + n)
+            for k in range(3):
+                old = carried[k, y, x] if n > 0 else chosen[k, y, x]
+                planes[k, y, x] = old + gain * (chosen[k, y, x] - old)
+            kept = m[y, x] if abs(d[y, x] - chosen[0, y, x]) <= outlier else np.float32(0)
+            total = kept + n
+            old = carried[0, y, x]
+            data[y, x] = (kept * d[y, x] + n * old) / total if total > 0 else planes[0, y, x]
+            weight[y, x] = max(kept, min(n, np.float32(1)))
+            left[y, x] = min(total, limit)

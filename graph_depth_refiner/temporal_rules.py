@@ -1,0 +1,25 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the plain and the fused gate have in common; all but IMAGE in noise units."""
+
+from __future__ import annotations
+
+CLIP = 4.0  # a single residual counts at most this
+# believed fully below the first, not at all beyond the second:
+BIAS = (0.7, 1.1)  # mean of residuals
+MISFIT = (1.6, 2.2)  # mean of their absolute values
+IMAGE = (0.04, 0.08)  # mean difference of the image in [0, 1]
+SAME = 3.0  # a carried plane this close to the chosen one is the same ...
+SAME_SLOPE = 6.0  # ... pixels: if their slopes make less than a unit over so many
+OUTLIER = 4.0  # a measurement this far from the chosen plane is not used

@@ -1,0 +1,87 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Each pixel's vote between the planes around it: edges, thin things and creases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graph_depth_refiner.problem import FAINT
+from graph_depth_refiner.voting_rules import (
+    CAP, CARRIED_SHARE, DIFFERENT, FAR_FADE, LOOK, MOST, REACH, STEEP)
+
+
+def vote(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,
+         carried: np.ndarray, evidence: np.ndarray, carried_color: np.ndarray, sigma: float,
+         likeness: float, slopes: bool = True) -> np.ndarray:
+    """
+    Return for every pixel the plane, 3 H W, that suits its look-alikes best.
+
+    The planes that stand for election are those of the start and the carried ones of the
+    pixel and around it. Voters are the measurements and the carried planes in a window,
+    weighted by the likeness of their colour (C H W, uint8). Without `slopes` planes that
+    differ in slope only are taken as equal.
+    """
+    steep = STEEP if slopes else 0.0
+    planes, stands = _candidates(start, carried, evidence, sigma, steep)  # N 3 H W, N H W
+    costs = np.where(stands, 0, np.inf).astype(np.float32)  # N H W
+    for dy in range(-REACH, REACH + 1):
+        for dx in range(-REACH, REACH + 1):
+            there = planes[:, 0] + planes[:, 1] * dx + planes[:, 2] * dy
+            far = FAR_FADE * (dx * dx + dy * dy)
+            for values, weights, look, share in (
+                    (d, m, color, 1.0), (carried[0], evidence, carried_color, CARRIED_SHARE)):
+                alike = _likeness(color, _moved(look, dy, dx), likeness, far)
+                weight = share * alike * _moved(weights, dy, dx)  # H W
+                off = np.abs(_moved(values, dy, dx) - there) / sigma
+                costs += weight * np.minimum(off, CAP)
+    best = np.argmin(costs, axis=0)
+    return np.take_along_axis(planes, best[None, None], 0)[0].astype(np.float32)
+
+
+def _candidates(start, carried, evidence, sigma, steep):
+    """Return the planes around each pixel and which of them are new; its own comes first."""
+    planes, stands = [start], [np.ones(evidence.shape, bool)]
+    for dy, dx in ((0, 0), *LOOK):
+        inside = _moved(np.ones(evidence.shape, np.float32), dy, dx) > 0
+        for field, known in ((start, inside), (carried, _moved(evidence, dy, dx) > 0)):
+            plane = _moved(field, dy, dx)  # 3 H W
+            plane[0] -= plane[1] * dx + plane[2] * dy
+            new = known & (plane[0] > 0) & (np.sum(stands, axis=0) < MOST)
+            for other, stood in zip(planes, stands):
+                turn = np.abs(plane[1:] - other[1:]).sum(0) * steep
+                same = (np.abs(plane[0] - other[0]) <= DIFFERENT * sigma) & (turn <= sigma)
+                new &= ~(stood & same)
+            planes.append(plane)
+            stands.append(new)
+    # where nothing flags a pixel its own plane is the only one, as in the fused twin
+    return np.stack(planes), np.stack(stands)
+
+
+def _likeness(color, other, likeness, far):
+    unlike = ((color.astype(np.float32) - other) ** 2).sum(0)  # H W
+    exponent = unlike * (0.5 / (255.0 * likeness) ** 2) + far
+    return np.where(exponent < FAINT, np.exp(-exponent), 0)
+
+
+def _moved(values: np.ndarray, dy: int, dx: int) -> np.ndarray:
+    """Return the values of the neighbour at (dy, dx), 0 beyond the border."""
+    height, width = values.shape[-2:]
+    result = np.zeros(values.shape, np.float32)
+    top, left = max(0, -dy), max(0, -dx)
+    bottom, right = min(height, height - dy), min(width, width - dx)
+    if top < bottom and left < right:
+        result[..., top:bottom, left:right] = \
+            values[..., top + dy:bottom + dy, left + dx:right + dx]
+    return result
