@@ -23,7 +23,7 @@ import numpy as np
 
 from graph_depth_refiner import backends, camera, graph_cache, lift, safety, video
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
+from graph_depth_refiner.frame import Frame, Intrinsics, Provenance, Refined, Status
 from graph_depth_refiner.measure import measure, Measured
 from graph_depth_refiner.minimise import minimise
 from graph_depth_refiner.start import begin, median
@@ -69,6 +69,16 @@ class DepthRefiner:
     def reset(self) -> None:
         """Forget all earlier frames."""
         self.state = None
+
+    def warm_up(self, shape: tuple[int, int] = (240, 320)) -> None:
+        """Load or compile every kernel by refining a wall twice; nothing of it is kept."""
+        state = self.state
+        wall = Frame(
+            np.zeros((*shape, 3), np.uint8), np.ones(shape, np.float32),
+            Intrinsics(shape[1], shape[1], shape[1] / 2, shape[0] / 2))
+        for _ in range(2):  # the second has a past
+            self.refine(wall)
+        self.state = state
 
     def refine(self, frame: Frame) -> Refined:
         """Return the refined depth and the normals of a frame."""
