@@ -37,6 +37,8 @@ COMMANDS = {
     'soak': ('graph_depth_refiner.soak', 'let the node run under faults and explain every loss'),
     'benchmark solver': (
         'graph_depth_refiner.benchmarks.solver', 'time graph and step of every backend'),
+    'benchmark stream': (
+        'graph_depth_refiner.benchmarks.stream', 'compare methods on a synthetic stream'),
     'benchmark node': (
         'graph_depth_refiner.benchmarks.node', 'measure the running node over DDS'),
 }

@@ -21,7 +21,7 @@ SPATIAL_ALPHA, SPATIAL_ROUNDS = 0.5, 2
 TEMPORAL_ALPHA = 0.4
 DELTA = 20.0  # in 1/32 pixels of disparity, of the spatial and the temporal filter
 PERSISTENCE = (4, 2)  # a hole keeps the old value if it was valid in 2 of the last 4 frames
-FOCAL_BASELINE = 40.0  # pixels times metres of the camera whose disparity is meant
+FOCAL_BASELINE = 13.6  # pixels times metres: 5 cm at 320x240, of the disparity meant
 
 
 class RealsenseFilter:
