@@ -15,17 +15,14 @@
 
 from __future__ import annotations
 
-import math
-
 from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.fused.rows import (
-    D, FUSED, INLINE, load, NORM, residuals, SCRATCH, SMOOTH, SMOOTH2, step_to, TILE, turns, U, UX,
-    UY)
+    FUSED, INLINE, NEIGHBOURHOOD, NLTGV, SMOOTH, SMOOTH2, step_to, U, ZERO)
+from graph_depth_refiner.fused.vectors import (
+    inside_run, inverse_root, LANES, load_run, spread_run, sum_run)
 from graph_depth_refiner.problem import REGULARISERS
-
-PLANAR, NLTGV, NEIGHBOURHOOD = range(len(REGULARISERS))
 
 
 def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> float:
@@ -37,68 +34,57 @@ def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> float:
 
 
 @njit(**INLINE)
-def _norm(square):
-    return square / (math.sqrt(square + SMOOTH2) + SMOOTH)
+def _norm(squares):
+    """Return the smoothed norms of which the squares are given."""
+    squares = squares + spread_run(SMOOTH2)
+    return squares * inverse_root(squares) - spread_run(SMOOTH)
 
 
 @njit(parallel=True, **FUSED)
 def _energy(z, w, d, m, regulariser, rows):
     """Sum the data, residual and slope terms of every row."""
-    height, width = d.shape
+    edges, height, width = w.shape
     r = (z.shape[1] - height) // 2
-    for y in prange(height):
-        data, residual, slope = 0.0, 0.0, 0.0
-        t = np.empty(SCRATCH, np.float32)
-        c = np.empty(w.shape[0] * TILE, np.float32)
-        for x0 in range(0, width, TILE):
-            n = U(min(width - x0, TILE))
-            s = U(x0)
-            load(z, y, x0, n, r, t)
-            for x in range(n):
-                e = t[D + x] - d[y, s + x]
-                data += m[y, s + x] * _norm(e * e)
-            if regulariser == NLTGV:
-                residual += _rises_l1(z, w, y, x0, n, r, t)
-                slope += _turns(z, w, y, x0, n, r, t, True)
-                continue
-            residuals(z, w, y, x0, n, r, t, c)
-            for x in range(n):
-                residual += _norm(t[NORM + x] - SMOOTH2)
-            if regulariser == PLANAR:
-                slope += _turns(z, w, y, x0, n, r, t, False)
-                continue
-            turns(z, w, y, x0, n, r, t)
-            for x in range(n):
-                slope += _norm(t[NORM + x] - SMOOTH2)
-        rows[y, 0], rows[y, 1], rows[y, 2] = data, residual, slope
+    for row in prange(height):
+        y = np.int64(row)
+        data, rise, turn = 0.0, 0.0, 0.0
+        for start in range(0, width, LANES):
+            x = min(start, width - LANES)
+            fresh = np.int32(x - start)  # what overlaps the run before counts there
+            e = load_run(z[0, y + r], U(x + r)) - load_run(d[y], U(x))
+            parts = load_run(m[y], U(x)) * _norm(e * e)
+            data += sum_run(inside_run(parts, fresh, np.int32(LANES)))
+            rises, turns = _terms(z, w, y, x, r, regulariser)
+            rise += sum_run(inside_run(rises, fresh, np.int32(LANES)))
+            turn += sum_run(inside_run(turns, fresh, np.int32(LANES)))
+        rows[y, 0], rows[y, 1], rows[y, 2] = data, rise, turn
 
 
 @njit(**INLINE)
-def _rises_l1(z, w, y, x0, n, r, t):
-    total = 0.0
+def _terms(z, w, y, x, r, regulariser):
+    """Return the residual and the slope term of a run of pixels."""
+    s = U(x + r)
+    di = load_run(z[0, y + r], s)
+    ui, vi = load_run(z[1, y + r], s), load_run(z[2, y + r], s)
+    rises = spread_run(ZERO)
+    turns = rises
     for o in range(w.shape[0]):
         dy, dx = step_to(o, w.shape[0], r)
-        fx, fy = np.float32(dx), np.float32(dy)
-        there, wo = z[0, y + r + dy], w[o, y]
-        s, sj = U(x0), U(x0 + r + dx)
-        for x in range(n):
-            e = there[sj + x] - t[D + x] - t[UX + x] * fx - t[UY + x] * fy
-            total += wo[s + x] * _norm(e * e)
-    return total
-
-
-@njit(**INLINE)
-def _turns(z, w, y, x0, n, r, t, apart):
-    """Sum the weighted slope differences, their components apart or together."""
-    total = 0.0
-    for o in range(w.shape[0]):
-        dy, dx = step_to(o, w.shape[0], r)
-        ux, uy = z[1, y + r + dy], z[2, y + r + dy]
-        s, sj = U(x0), U(x0 + r + dx)
-        wo = w[o, y]
-        for x in range(n):
-            ex = t[UX + x] - ux[sj + x]
-            ey = t[UY + x] - uy[sj + x]
-            size = (_norm(ex * ex) + _norm(ey * ey)) if apart else _norm(ex * ex + ey * ey)
-            total += wo[s + x] * size
-    return total
+        j, row = U(x + r + dx), U(y + r + dy)
+        wij = load_run(w[U(o), U(y)], U(x))
+        fx, fy = spread_run(np.float32(dx)), spread_run(np.float32(dy))
+        e = load_run(z[0, row], j) - di - ui * fx - vi * fy
+        ex, ey = load_run(z[1, row], j) - ui, load_run(z[2, row], j) - vi
+        if regulariser == NLTGV:
+            rises = rises + wij * _norm(e * e)
+            turns = turns + wij * (_norm(ex * ex) + _norm(ey * ey))
+        else:
+            rises = rises + wij * wij * e * e
+            square = ex * ex + ey * ey
+            turns = turns + wij * (
+                wij * square if regulariser == NEIGHBOURHOOD else _norm(square))
+    if regulariser != NLTGV:
+        rises = _norm(rises)
+    if regulariser == NEIGHBOURHOOD:
+        turns = _norm(turns)
+    return rises, turns

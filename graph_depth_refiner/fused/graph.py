@@ -21,13 +21,14 @@ from numba.extending import intrinsic
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.fused.rows import FUSED, ONE, step_to, TILE, U, ZERO
+from graph_depth_refiner.fused.rows import FUSED, ONE, step_to, U, ZERO
 from graph_depth_refiner.problem import FAINT
 
 # Distances decide which edges are kept, so they must come out bit for bit as in graph.py:
 # no contraction, no reassociation.
 EXACT = {'nogil': True, 'cache': True, 'error_model': 'numpy'}
 _BLOCK = 32  # rows
+TILE = 128  # pixels of a row finished at once
 _INF = np.float32(np.inf)
 _LARGE = np.float32(1e30)
 _INF_BITS = np.int64(0x7f800000)

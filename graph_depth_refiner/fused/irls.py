@@ -18,15 +18,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from numba import get_num_threads, njit, prange
+from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.fused.energy import energy as _energy
-from graph_depth_refiner.fused.energy import NEIGHBOURHOOD, NLTGV
 from graph_depth_refiner.fused.rows import (
-    D, FUSED, INLINE, load, NORM, ONE, residuals, SCRATCH, SMOOTH2, spread, step_to, SUM, SUMX,
-    SUMY, TILE, turns, U, UX, UY, ZERO)
-from graph_depth_refiner.fused.solver import with_margin, without_margin
+    FUSED, INLINE, NEIGHBOURHOOD, NLTGV, ONE, own_rises, SMOOTH2, step_to, turn_norms, U,
+    wide_enough, with_margin, without_margin, ZERO)
+from graph_depth_refiner.fused.vectors import (
+    inside_run, inverse_root, LANES, load_run, spread_run, store_run, sum_run)
 from graph_depth_refiner.problem import REGULARISERS, Terms, window_of
 
 
@@ -48,12 +48,15 @@ class State:
     m: np.ndarray  # H W
     unit: float
     terms: Terms
+    width: int  # of the image; the arrays are never narrower than a run
     fine: bool = True
     taken: int = 0
 
 
 def init(x, w, d, m, unit: float, terms: Terms) -> State:
     """Begin at the planes x."""
+    original = d.shape[1]
+    x, w, d, m = wide_enough(x, w, d, m)
     edges, height, width = w.shape
     z = with_margin(x, unit, window_of(edges) // 2)
     planes_of = 2 if terms.regulariser == 'nltgv' else 1
@@ -61,7 +64,8 @@ def init(x, w, d, m, unit: float, terms: Terms) -> State:
     return State(
         z, np.zeros_like(z), *empty, np.empty_like(w),
         np.empty((planes_of, edges // 2, height, width), np.float32),
-        np.empty_like(d), np.empty(height), w, d * np.float32(1 / unit), m, unit, terms)
+        np.empty_like(d), np.empty(height), w, d * np.float32(1 / unit), m, unit, terms,
+        original)
 
 
 def step(state: State, inner: int) -> None:
@@ -92,38 +96,38 @@ def energy(state: State, x: np.ndarray | None = None) -> float:
     """Return the energy in the scale of the input, of other planes x if given."""
     terms = state.terms
     r = (state.z_.shape[1] - len(state.d)) // 2
-    z = state.z_ if x is None else with_margin(x, state.unit, r)
+    z = state.z_ if x is None else with_margin(wide_enough(x)[0], state.unit, r)
     return state.unit * _energy(
         z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser)
 
 
 def planes(state: State) -> np.ndarray:
     """Return the planes in the scale of the input."""
-    return without_margin(state.z_, state.unit, state.d.shape)
+    return without_margin(state.z_, state.unit, (len(state.d), state.width))
 
 
 def _weigh(state: State) -> None:
     """Set up the least-squares system whose gradient here is that of the energy."""
     terms = state.terms
     regulariser = REGULARISERS.index(terms.regulariser)
-    lam, alpha = np.float32(terms.lam), np.float32(terms.lam * terms.alpha)
+    inverse = np.zeros_like(state.z_[0])  # of the slope norms, with a margin
     if regulariser == NEIGHBOURHOOD:
-        _norms(state.z_, state.w, state.image[0])
+        _turn_norms(state.z_, state.w, inverse)
     _weights(
-        state.z_, state.w, state.d, state.m, lam, alpha, regulariser, state.image[0],
-        state.rise, state.turn, state.fidelity)
+        state.z_, state.w, state.d, state.m, np.float32(terms.lam),
+        np.float32(terms.lam * terms.alpha), regulariser, inverse, state.rise, state.turn,
+        state.fidelity)
     _diagonal(state.rise, state.turn, state.fidelity, state.diagonal)
 
 
 def _solve(state: State, inner: int) -> None:
     """Improve the planes by conjugate gradients with the diagonal as preconditioner."""
     system = (state.rise, state.turn, state.fidelity)
-    strips = min(len(state.d), get_num_threads())
-    _apply(state.z_, *system, state.image, state.dots, strips)
+    _apply(state.z_, *system, state.image, state.dots)
     _begin(state.d, state.fidelity, state.image, state.diagonal, state.rest, state.p_, state.dots)
     now = state.dots.sum()
     for _ in range(inner):
-        _apply(state.p_, *system, state.image, state.dots, strips)
+        _apply(state.p_, *system, state.image, state.dots)
         bend = state.dots.sum()
         if not bend > 0:  # solved: nothing is left to search
             return
@@ -135,19 +139,11 @@ def _solve(state: State, inner: int) -> None:
 
 
 @njit(parallel=True, **FUSED)
-def _norms(z, w, inverse):
-    """Invert the norm of all slope differences of every pixel."""
-    height, width = inverse.shape
-    r = (z.shape[1] - height) // 2
-    for y in prange(height):
-        t = np.empty(SCRATCH, np.float32)
-        to = inverse[y]
-        for x0 in range(0, width, TILE):
-            n, s = U(min(width - x0, TILE)), U(x0)
-            load(z, y, x0, n, r, t)
-            turns(z, w, y, x0, n, r, t)
-            for x in range(n):
-                to[s + x] = ONE / math.sqrt(t[NORM + x])
+def _turn_norms(z, w, inverse):
+    for row in prange(w.shape[1]):
+        y = np.int64(row)
+        r = (z.shape[1] - w.shape[1]) // 2
+        turn_norms(z, w, y, r, inverse[y + r])
 
 
 @njit(parallel=True, **FUSED)
@@ -156,72 +152,66 @@ def _weights(z, w, d, m, lam, alpha, regulariser, inverse, rise, turn, fidelity)
     r = (z.shape[1] - height) // 2
     for row in prange(height):
         y = np.int64(row)
-        t = np.empty(SCRATCH, np.float32)
-        c = np.empty(edges * TILE, np.float32)
-        for x0 in range(0, width, TILE):
-            n, s = U(min(width - x0, TILE)), U(x0)
-            load(z, y, x0, n, r, t)
-            for x in range(n):
-                e = t[D + x] - d[y, s + x]
-                fidelity[y, s + x] = m[y, s + x] / math.sqrt(e * e + SMOOTH2)
-            if regulariser == NLTGV:
-                _rises_l1(z, w, y, x0, n, r, lam, t, rise)
-            else:
-                residuals(z, w, y, x0, n, r, t, c)
-                for x in range(n):
-                    t[NORM + x] = lam / math.sqrt(t[NORM + x])
-                for o in range(edges):
-                    wo, to = w[o, y], rise[o, y]
-                    for x in range(n):
-                        to[s + x] = wo[s + x] * wo[s + x] * t[NORM + x]
-        for o in range(edges // 2, edges):
-            dy, dx = step_to(o, edges, r)
-            turn[:, o - edges // 2, y] = ZERO
-            if y + dy < height:
-                _turns(z, w, y, o, dy, dx, r, alpha, regulariser, inverse, turn)
+        own = np.empty((3, z.shape[2]), np.float32)
+        norms = np.empty(z.shape[2], np.float32)
+        if regulariser != NLTGV:
+            own_rises(z, w, y, r, own, norms)
+        for start in range(0, width, LANES):
+            x = min(start, width - LANES)
+            e = load_run(z[0, y + r], U(x + r)) - load_run(d[y], U(x))
+            weight = inverse_root(e * e + spread_run(SMOOTH2))
+            store_run(fidelity[y], U(x), load_run(m[y], U(x)) * weight)
+            _rise_weights(z, w, y, x, r, lam, regulariser, norms, rise)
+            _turn_weights(z, w, y, x, r, alpha, regulariser, inverse, turn)
 
 
 @njit(**INLINE)
-def _rises_l1(z, w, y, x0, n, r, lam, t, rise):
+def _rise_weights(z, w, y, x, r, lam, regulariser, norms, rise):
+    s = U(x + r)
+    di, ui, vi = load_run(z[0, y + r], s), load_run(z[1, y + r], s), load_run(z[2, y + r], s)
+    norm = spread_run(lam) * load_run(norms, s)
     for o in range(w.shape[0]):
-        dy, dx = step_to(o, w.shape[0], r)
-        fx, fy = np.float32(dx), np.float32(dy)
-        there, wo, to = z[0, y + r + dy], w[o, y], rise[o, y]
-        s, sj = U(x0), U(x0 + r + dx)
-        for x in range(n):
-            e = there[sj + x] - t[D + x] - t[UX + x] * fx - t[UY + x] * fy
-            to[s + x] = lam * wo[s + x] / math.sqrt(e * e + SMOOTH2)
+        wij = load_run(w[U(o), U(y)], U(x))
+        if regulariser == NLTGV:
+            dy, dx = step_to(o, w.shape[0], r)
+            e = load_run(z[0, U(y + r + dy)], U(x + r + dx)) - di - (
+                ui * spread_run(np.float32(dx)) + vi * spread_run(np.float32(dy)))
+            by = wij * spread_run(lam) * inverse_root(e * e + spread_run(SMOOTH2))
+        else:
+            by = wij * wij * norm
+        store_run(rise[U(o), U(y)], U(x), by)
 
 
 @njit(**INLINE)
-def _turns(z, w, y, o, dy, dx, r, alpha, regulariser, inverse, turn):
-    """Weigh the squared slope differences between a row and a row at or below it."""
-    edges, _, width = w.shape
-    wa, wb = w[o, y], w[edges - 1 - o, y + dy]
-    a, b = U(max(0, -dx)), U(max(0, dx))
-    za, zb = a + U(r), b + U(r)
-    n = U(max(0, width - abs(dx)))
-    ux, uy, vx, vy = z[1, y + r], z[2, y + r], z[1, y + r + dy], z[2, y + r + dy]
-    to = turn[0, o - edges // 2, y]
-    if regulariser == NEIGHBOURHOOD:
-        ia, ib = inverse[y], inverse[y + dy]
-        for x in range(n):
-            back = wb[b + x] * wb[b + x] * ib[b + x]
-            to[a + x] = alpha * (wa[a + x] * wa[a + x] * ia[a + x] + back)
-    elif regulariser == NLTGV:
-        also = turn[1, o - edges // 2, y]
-        for x in range(n):
-            ex = ux[za + x] - vx[zb + x]
-            to[a + x] = alpha * (wa[a + x] + wb[b + x]) / math.sqrt(ex * ex + SMOOTH2)
-        for x in range(n):
-            ey = uy[za + x] - vy[zb + x]
-            also[a + x] = alpha * (wa[a + x] + wb[b + x]) / math.sqrt(ey * ey + SMOOTH2)
-    else:
-        for x in range(n):
-            ex = ux[za + x] - vx[zb + x]
-            ey = uy[za + x] - vy[zb + x]
-            both = wa[a + x] + wb[b + x]
-            to[a + x] = alpha * both / math.sqrt(ex * ex + ey * ey + SMOOTH2)
+def _turn_weights(z, w, y, x, r, alpha, regulariser, inverse, turn):
+    """Weigh the slope differences to the pixels after a run, both directions together."""
+    edges, height, width = w.shape
+    s = U(x + r)
+    ui, vi = load_run(z[1, y + r], s), load_run(z[2, y + r], s)
+    small, by = spread_run(SMOOTH2), spread_run(alpha)
+    for half in range(edges // 2):
+        o = half + edges // 2
+        dy, dx = step_to(o, edges, r)
+        if y + dy >= height:
+            for k in range(turn.shape[0]):
+                store_run(turn[U(k), U(half), U(y)], U(x), spread_run(ZERO))
+            continue
+        j, below = U(x + r + dx), U(y + r + dy)
+        wij = load_run(w[U(o), U(y)], U(x))
+        wji = load_run(w[U(edges - 1 - o), U(y + dy)], U(x + dx))
+        wji = inside_run(wji, np.int32(x + dx), np.int32(width))
+        ex, ey = ui - load_run(z[1, below], j), vi - load_run(z[2, below], j)
+        both = by * (wij + wji)
+        if regulariser == NLTGV:
+            store_run(turn[0, U(half), U(y)], U(x), both * inverse_root(ex * ex + small))
+            store_run(turn[1, U(half), U(y)], U(x), both * inverse_root(ey * ey + small))
+        elif regulariser == NEIGHBOURHOOD:
+            there = wji * wji * load_run(inverse[below], j)
+            here = wij * wij * load_run(inverse[y + r], s)
+            store_run(turn[0, U(half), U(y)], U(x), by * (here + there))
+        else:
+            store_run(
+                turn[0, U(half), U(y)], U(x), both * inverse_root(ex * ex + ey * ey + small))
 
 
 @njit(parallel=True, **FUSED)
@@ -263,97 +253,60 @@ def _diagonal(rise, turn, fidelity, diagonal):
 
 
 @njit(parallel=True, **FUSED)
-def _apply(p, rise, turn, fidelity, out, dots, strips):
+def _apply(p, rise, turn, fidelity, out, dots):
     """Apply the system to planes with a margin; dots are the rows of <p, out>."""
-    edges, height, width = rise.shape
+    _, height, width = rise.shape
     r = (p.shape[1] - height) // 2
-    rows = 2 * r + 1
-    for strip in prange(strips):
-        top = height * strip // strips
-        end = height * (strip + 1) // strips
-        t = np.empty(SCRATCH, np.float32)
-        c = np.empty(edges * TILE, np.float32)
-        ring = np.zeros((3, rows, width + 2 * r), np.float32)
-        for y in range(top - r, end + r):
-            ring[:, (y + r) % rows] = ZERO
-            if 0 <= y < height:
-                for x0 in range(0, width, TILE):
-                    n = U(min(width - x0, TILE))
-                    load(p, y, x0, n, r, t)
-                    _rises(p, rise, y, x0, n, r, t, c)
-                    spread(rise, y, x0, n, r, t, c, ring)
-                _apply_turns(p, turn, y, r, ring)
-            if y - r >= top:
-                dots[y - r] = _gather(p, y - r, r, fidelity, ring, out)
+    for row in prange(height):
+        y = np.int64(row)
+        total = 0.0
+        for start in range(0, width, LANES):
+            x = min(start, width - LANES)
+            s = U(x + r)
+            gd, gx, gy = _gather(p, rise, turn, y, x, r)
+            d = load_run(p[0, y + r], s)
+            gd = gd + load_run(fidelity[y], U(x)) * d
+            store_run(out[0, y], U(x), gd)
+            store_run(out[1, y], U(x), gx)
+            store_run(out[2, y], U(x), gy)
+            dot = d * gd + load_run(p[1, y + r], s) * gx + load_run(p[2, y + r], s) * gy
+            total += sum_run(inside_run(dot, np.int32(x - start), np.int32(LANES)))
+        dots[y] = total
 
 
 @njit(**INLINE)
-def _rises(z, rise, y, x0, n, r, t, c):
-    """Do as `residuals`, with weights given."""
-    edges = rise.shape[0]
-    at = U(x0)
-    for x in range(n):
-        t[NORM + x] = ONE
-    for o in range(edges // 2):  # with its mirror
+def _gather(p, rise, turn, y, x, r):
+    """Return what the edges of a run of pixels, out and in, add to each of its planes."""
+    edges, height, width = rise.shape
+    s = U(x + r)
+    last = turn.shape[0] - 1
+    di, ui, vi = load_run(p[0, y + r], s), load_run(p[1, y + r], s), load_run(p[2, y + r], s)
+    gd = spread_run(ZERO)
+    gx = gd
+    gy = gd
+    for o in range(edges):
         dy, dx = step_to(o, edges, r)
-        fx, fy = np.float32(dx), np.float32(dy)
-        e = U(2 * o * TILE)
-        f = e + U(TILE)
-        da, db = z[0, y + r + dy], z[0, y + r - dy]
-        wa, wb = rise[o, y], rise[edges - 1 - o, y]
-        sa, sb = U(x0 + r + dx), U(x0 + r - dx)
-        for x in range(n):
-            slope = t[UX + x] * fx + t[UY + x] * fy
-            a = wa[at + x] * (da[sa + x] - t[D + x] - slope)
-            b = wb[at + x] * (db[sb + x] - t[D + x] + slope)
-            c[e + x] = a
-            c[f + x] = b
-            t[SUM + x] += a + b
-            t[SUMX + x] += (a - b) * fx
-            t[SUMY + x] += (a - b) * fy
-
-
-@njit(**INLINE)
-def _apply_turns(p, turn, y, r, ring):
-    """Add the weighted slope differences of a row to the rows of both ends."""
-    _, half, height, width = turn.shape
-    rows = 2 * r + 1
-    for o in range(half):
-        dy, dx = step_to(half + o, 2 * half, r)
-        if y + dy >= height:
-            break
-        a = U(max(0, -dx))
-        za, zb = a + U(r), U(max(0, dx) + r)
-        n = U(max(0, width - abs(dx)))
-        for k in range(2):
-            by = turn[min(k, turn.shape[0] - 1), o, y]
-            u, v = p[1 + k, y + r], p[1 + k, y + r + dy]
-            g, h = ring[1 + k, y % rows], ring[1 + k, (y + dy) % rows]
-            if dy == 0:
-                for x in range(n):
-                    g[za + x] += by[a + x] * (u[za + x] - u[zb + x])
-                for x in range(n):
-                    g[zb + x] -= by[a + x] * (u[za + x] - u[zb + x])
-            else:
-                for x in range(n):
-                    e = by[a + x] * (u[za + x] - v[zb + x])
-                    g[za + x] += e
-                    h[zb + x] -= e
-
-
-@njit(**INLINE)
-def _gather(p, y, r, fidelity, ring, out):
-    total = 0.0
-    s = U(r)
-    for k in range(3):
-        g, here, to = ring[k, y % (2 * r + 1)], p[k, y + r], out[k, y]
-        if k == 0:
-            for x in range(U(to.size)):
-                g[s + x] += fidelity[y, x] * here[s + x]
-        for x in range(U(to.size)):
-            to[x] = g[s + x]
-            total += here[s + x] * g[s + x]
-    return total
+        if not 0 <= y + dy < height:
+            continue
+        j, row = U(x + r + dx), U(y + r + dy)
+        fx, fy = spread_run(np.float32(dx)), spread_run(np.float32(dy))
+        dj, uj, vj = load_run(p[0, row], j), load_run(p[1, row], j), load_run(p[2, row], j)
+        back = load_run(rise[U(edges - 1 - o), U(y + dy)], U(x + dx))
+        back = inside_run(back, np.int32(x + dx), np.int32(width))
+        go = load_run(rise[U(o), U(y)], U(x)) * (dj - di - ui * fx - vi * fy)
+        gd = gd + back * (di - dj + uj * fx + vj * fy) - go
+        half = o - edges // 2
+        if half >= 0:
+            tx = load_run(turn[0, U(half), U(y)], U(x))
+            ty = load_run(turn[U(last), U(half), U(y)], U(x))
+        else:
+            tx = load_run(turn[0, U(-1 - half), U(y + dy)], U(x + dx))
+            ty = load_run(turn[U(last), U(-1 - half), U(y + dy)], U(x + dx))
+            tx = inside_run(tx, np.int32(x + dx), np.int32(width))
+            ty = inside_run(ty, np.int32(x + dx), np.int32(width))
+        gx = gx + tx * (ui - uj) - go * fx
+        gy = gy + ty * (vi - vj) - go * fy
+    return gd, gx, gy
 
 
 @njit(parallel=True, **FUSED)
@@ -383,7 +336,8 @@ def _advance(z, p, rest, image, diagonal, length, dots):
     for y in prange(height):
         total = 0.0
         for k in range(3):
-            at, by, to, left, scale = z[k, y + r], p[k, y + r], rest[k, y], image[k, y], diagonal[k, y]
+            at, by, to = z[k, y + r], p[k, y + r], rest[k, y]
+            left, scale = image[k, y], diagonal[k, y]
             for x in range(U(width)):
                 at[s + x] += length * by[s + x]
                 to[x] -= length * left[x]

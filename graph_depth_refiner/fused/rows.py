@@ -12,35 +12,55 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Gradient of the regularisers, a tile of one image row at a time.
+Gradient of the regularisers, one image row at a time.
 
-Planes have a margin of the graph's reach, where the weights are 0. A ring of rows collects
-the gradient: every edge adds to both of its ends, so no pass over the graph is repeated.
+Planes have a margin of the graph's reach on all sides; the row y of the image is their row
+y + r. A pixel gathers what its own edges and the edges towards it ask for, so nobody writes
+to another's place. Rows are taken in runs; the last run of a row overlaps the one before.
 """
 
 from __future__ import annotations
 
-import math
-
 from numba import njit
 import numpy as np
 
-from graph_depth_refiner.problem import SMOOTHING
+from graph_depth_refiner.fused.vectors import (
+    inside_run, inverse_root, LANES, load_run, spread_run, store_run)
+from graph_depth_refiner.problem import REGULARISERS, SMOOTHING
 
 # Neither nnan nor ninf: numbers that are not finite must be noticed.
 FAST = {'contract', 'reassoc', 'arcp', 'afn', 'nsz'}
 FUSED = {'nogil': True, 'cache': True, 'fastmath': FAST, 'error_model': 'numpy'}
 INLINE = {**FUSED, 'forceinline': True}
+PLANAR, NLTGV, NEIGHBOURHOOD = range(len(REGULARISERS))
 
-# Loops run over unsigned tile positions in buffers of constant stride: so the compiler
-# sees neither negative indices nor aliases and vectorises all of them.
+# Unsigned indices cannot be negative, which spares numba a test at every access.
 U = np.uint64
-TILE = 128
-D, UX, UY, NORM, SUM, SUMX, SUMY = (U(k * TILE) for k in range(7))
-SCRATCH = 7 * TILE
 ZERO, ONE = np.float32(0), np.float32(1)
 SMOOTH = np.float32(SMOOTHING)
 SMOOTH2 = np.float32(SMOOTHING * SMOOTHING)
+
+
+def wide_enough(*arrays: np.ndarray) -> list[np.ndarray]:
+    """Return arrays (... H W) of at least a run of columns; new ones are 0."""
+    missing = LANES - arrays[0].shape[-1]
+    if missing <= 0:
+        return list(arrays)
+    return [np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, missing)]) for a in arrays]
+
+
+def with_margin(x: np.ndarray, unit: float, r: int) -> np.ndarray:
+    """Return the planes in noise units, with a margin of zeros."""
+    height, width = x.shape[1:]
+    z = np.zeros((3, height + 2 * r, width + 2 * r), np.float32)
+    np.multiply(x, np.float32(1 / unit), out=z[:, r:r + height, r:r + width])
+    return z
+
+
+def without_margin(z: np.ndarray, unit: float, shape: tuple[int, int]) -> np.ndarray:
+    """Return the planes in the scale of the input."""
+    r = (z.shape[1] - shape[0]) // 2
+    return z[:, r:r + shape[0], r:r + shape[1]] * np.float32(unit)  # 3 H W
 
 
 @njit(**INLINE)
@@ -51,211 +71,146 @@ def step_to(o, edges, r):
 
 
 @njit(**INLINE)
-def norm(square):
-    """Return the smoothed norm of which the square is given."""
-    return square / (math.sqrt(square + SMOOTH2) + SMOOTH)
-
-
-@njit(**INLINE)
-def load(z, y, x0, n, r, t):
-    """Copy the planes of a tile into its scratch memory and clear the sums."""
-    s = U(x0 + r)
+def own_rises(z, w, y, r, own, inverse):
+    """Invert the norms of the residuals of a row; store its own share of their gradient."""
+    width = w.shape[2]
     d, ux, uy = z[0, y + r], z[1, y + r], z[2, y + r]
-    for x in range(n):
-        t[D + x] = d[s + x]
-        t[UX + x] = ux[s + x]
-        t[UY + x] = uy[s + x]
-        t[NORM + x] = SMOOTH2
-        t[SUM + x] = ZERO
-        t[SUMX + x] = ZERO
-        t[SUMY + x] = ZERO
+    for start in range(0, width, LANES):
+        x = min(start, width - LANES)
+        s = U(x + r)
+        di, ui, vi = load_run(d, s), load_run(ux, s), load_run(uy, s)
+        squares = spread_run(SMOOTH2)
+        total = spread_run(ZERO)
+        total_x = total
+        total_y = total
+        o = 0
+        for dy in range(-r, r + 1):
+            dj = z[0, U(y + r + dy)]
+            fy = spread_run(np.float32(dy))
+            level = di + vi * fy
+            part = spread_run(ZERO)
+            for dx in range(-r, r + 1):
+                if dy == 0 and dx == 0:
+                    continue
+                fx = spread_run(np.float32(dx))
+                wij = load_run(w[U(o), U(y)], U(x))
+                e = load_run(dj, U(x + r + dx)) - (level + ui * fx)
+                c = wij * wij * e
+                squares = squares + c * e
+                part = part + c
+                total_x = total_x + c * fx
+                o += 1
+            total = total + part
+            total_y = total_y + part * fy
+        n = inverse_root(squares)
+        store_run(inverse, s, n)
+        store_run(own[0], s, total * n)
+        store_run(own[1], s, total_x * n)
+        store_run(own[2], s, total_y * n)
 
 
 @njit(**INLINE)
-def residuals(z, w, y, x0, n, r, t, c):
-    """Sum w^2 r^2 over the edges of a tile; keep w^2 r of every edge in c."""
-    edges = w.shape[0]
-    at = U(x0)
-    for o in range(edges // 2):  # with its mirror
-        dy, dx = step_to(o, edges, r)
-        fx, fy = np.float32(dx), np.float32(dy)
-        e = U(2 * o * TILE)
-        f = e + U(TILE)
-        da, db = z[0, y + r + dy], z[0, y + r - dy]
-        wa, wb = w[o, y], w[edges - 1 - o, y]
-        sa, sb = U(x0 + r + dx), U(x0 + r - dx)
-        for x in range(n):
-            rise = t[UX + x] * fx + t[UY + x] * fy
-            p = da[sa + x] - t[D + x] - rise
-            q = db[sb + x] - t[D + x] + rise
-            a = wa[at + x]
-            b = wb[at + x]
-            a = a * a * p
-            b = b * b * q
-            c[e + x] = a
-            c[f + x] = b
-            t[NORM + x] += a * p + b * q
-            t[SUM + x] += a + b
-            t[SUMX + x] += (a - b) * fx
-            t[SUMY + x] += (a - b) * fy
+def turn_norms(z, w, y, r, inverse):
+    """Invert the norms of all slope differences of the pixels of a row."""
+    width = w.shape[2]
+    ux, uy = z[1, y + r], z[2, y + r]
+    for start in range(0, width, LANES):
+        x = min(start, width - LANES)
+        s = U(x + r)
+        ui, vi = load_run(ux, s), load_run(uy, s)
+        squares = spread_run(SMOOTH2)
+        for o in range(w.shape[0]):
+            dy, dx = step_to(o, w.shape[0], r)
+            wij = load_run(w[U(o), U(y)], U(x))
+            ex = wij * (ui - load_run(z[1, U(y + r + dy)], U(x + r + dx)))
+            ey = wij * (vi - load_run(z[2, U(y + r + dy)], U(x + r + dx)))
+            squares = squares + (ex * ex + ey * ey)
+        store_run(inverse, s, inverse_root(squares))
 
 
 @njit(**INLINE)
-def residuals_l1(z, w, y, x0, n, r, t, c):
-    """Keep the gradient w r / |r| of every edge in c, and its sums; the norm becomes 1."""
-    edges = w.shape[0]
-    at = U(x0)
-    for x in range(n):
-        t[NORM + x] = ONE
-    for o in range(edges // 2):  # with its mirror
-        dy, dx = step_to(o, edges, r)
-        fx, fy = np.float32(dx), np.float32(dy)
-        e = U(2 * o * TILE)
-        f = e + U(TILE)
-        da, db = z[0, y + r + dy], z[0, y + r - dy]
-        wa, wb = w[o, y], w[edges - 1 - o, y]
-        sa, sb = U(x0 + r + dx), U(x0 + r - dx)
-        for x in range(n):
-            rise = t[UX + x] * fx + t[UY + x] * fy
-            p = da[sa + x] - t[D + x] - rise
-            q = db[sb + x] - t[D + x] + rise
-            a = wa[at + x] * p / math.sqrt(p * p + SMOOTH2)
-            b = wb[at + x] * q / math.sqrt(q * q + SMOOTH2)
-            c[e + x] = a
-            c[f + x] = b
-            t[SUM + x] += a + b
-            t[SUMX + x] += (a - b) * fx
-            t[SUMY + x] += (a - b) * fy
-
-
-@njit(**INLINE)
-def spread(w, y, x0, n, r, t, c, ring):
-    """Divide the terms of a tile by its norms and hand them to both ends of every edge."""
-    edges = w.shape[0]
+def planar(z, w, y, r, alpha, own, rises, turns, neighbourhood, g):
+    """Gather the gradient of a row, given the inverse norms of the rows around it."""
+    edges, height, width = w.shape
     rows = 2 * r + 1
-    s = U(x0 + r)
-    gd, gx, gy = ring[0, y % rows], ring[1, y % rows], ring[2, y % rows]
-    for x in range(n):
-        t[NORM + x] = ONE / math.sqrt(t[NORM + x])
-    for x in range(n):
-        gd[s + x] -= t[SUM + x] * t[NORM + x]
-    for x in range(n):
-        gx[s + x] -= t[SUMX + x] * t[NORM + x]
-    for x in range(n):
-        gy[s + x] -= t[SUMY + x] * t[NORM + x]
-    for o in range(edges):
-        dy, dx = step_to(o, edges, r)
-        e = U((2 * o if 2 * o < edges else 2 * (edges - 1 - o) + 1) * TILE)
-        to = ring[0, (y + dy) % rows]
-        sj = U(x0 + r + dx)
-        for x in range(n):
-            to[sj + x] += c[e + x] * t[NORM + x]
+    d, ux, uy = z[0, y + r], z[1, y + r], z[2, y + r]
+    turn_i = turns[U(y % rows)]
+    for start in range(0, width, LANES):
+        x = min(start, width - LANES)
+        s = U(x + r)
+        at_border = x < r or x + LANES + r > width
+        di, ui, vi = load_run(d, s), load_run(ux, s), load_run(uy, s)
+        gd = spread_run(ZERO)
+        gx = gd
+        gy = gd
+        o = 0
+        for dy in range(-r, r + 1):
+            if not 0 <= y + dy < height:
+                o += rows
+                continue
+            dj, uj, vj = z[0, U(y + r + dy)], z[1, U(y + r + dy)], z[2, U(y + r + dy)]
+            rise_j, turn_j = rises[U((y + dy) % rows)], turns[U((y + dy) % rows)]
+            fy = spread_run(np.float32(dy))
+            for dx in range(-r, r + 1):
+                if dy == 0 and dx == 0:
+                    continue
+                j = U(x + r + dx)
+                wij = load_run(w[U(o), U(y)], U(x))
+                wji = load_run(w[U(edges - 1 - o), U(y + dy)], U(x + dx))
+                if at_border:
+                    wji = inside_run(wji, np.int32(x + dx), np.int32(width))
+                ujr, vjr = load_run(uj, j), load_run(vj, j)
+                e = di - load_run(dj, j) + ujr * spread_run(np.float32(dx)) + vjr * fy
+                gd = gd + wji * wji * load_run(rise_j, j) * e
+                ex = ui - ujr
+                ey = vi - vjr
+                if neighbourhood:
+                    k = wij * wij * load_run(turn_i, s) + wji * wji * load_run(turn_j, j)
+                else:
+                    k = (wij + wji) * inverse_root(ex * ex + ey * ey + spread_run(SMOOTH2))
+                gx = gx + k * ex
+                gy = gy + k * ey
+                o += 1
+        by = spread_run(alpha)
+        store_run(g[0], s, gd - load_run(own[0], s))
+        store_run(g[1], s, by * gx - load_run(own[1], s))
+        store_run(g[2], s, by * gy - load_run(own[2], s))
 
 
 @njit(**INLINE)
-def slopes(z, w, y, x0, n, r, alpha, t, ring):
-    """Add the slope differences of a tile to the gradient of both ends, edge by edge once."""
-    edges = w.shape[0]
-    rows = 2 * r + 1
-    at = U(x0)
-    for x in range(n):
-        t[SUMX + x] = ZERO
-        t[SUMY + x] = ZERO
-    for o in range(edges // 2, edges):
-        dy, dx = step_to(o, edges, r)
-        if y + dy >= w.shape[1]:
-            break
-        ux, uy = z[1, y + r + dy], z[2, y + r + dy]
-        wa, wb = w[o, y], w[edges - 1 - o, y + dy]
-        gx, gy = ring[1, (y + dy) % rows], ring[2, (y + dy) % rows]
-        first = U(max(0, -dx - x0))  # the mirrored weight is read inside the image only
-        end = U(max(0, min(np.int64(n), w.shape[2] - dx - x0)))
-        sj, sb = U(x0 + r + dx), U(x0 + dx)
-        for x in range(first, end):
-            ex = t[UX + x] - ux[sj + x]
-            ey = t[UY + x] - uy[sj + x]
-            k = alpha * (wa[at + x] + wb[sb + x]) / math.sqrt(ex * ex + ey * ey + SMOOTH2)
-            ex *= k
-            ey *= k
-            t[SUMX + x] += ex
-            t[SUMY + x] += ey
-            gx[sj + x] -= ex
-            gy[sj + x] -= ey
-    s = U(x0 + r)
-    gx, gy = ring[1, y % rows], ring[2, y % rows]
-    for x in range(n):
-        gx[s + x] += t[SUMX + x]
-    for x in range(n):
-        gy[s + x] += t[SUMY + x]
-
-
-@njit(**INLINE)
-def slopes_l1(z, w, y, x0, n, r, alpha, t, ring):
-    """Do as `slopes`, with either component of a difference on its own."""
-    edges = w.shape[0]
-    rows = 2 * r + 1
-    at = U(x0)
-    for o in range(edges // 2, edges):
-        dy, dx = step_to(o, edges, r)
-        if y + dy >= w.shape[1]:
-            break
-        wa, wb = w[o, y], w[edges - 1 - o, y + dy]
-        first = U(max(0, -dx - x0))
-        end = U(max(0, min(np.int64(n), w.shape[2] - dx - x0)))
-        s, sj, sb = U(x0 + r), U(x0 + r + dx), U(x0 + dx)
-        for k in range(1, 3):
-            u, v = z[k, y + r], z[k, y + r + dy]
-            for x in range(first, end):
-                e = u[s + x] - v[sj + x]
-                e *= alpha * (wa[at + x] + wb[sb + x]) / math.sqrt(e * e + SMOOTH2)
-                t[SUM + x] = e
-            g = ring[k, y % rows]
-            for x in range(first, end):
-                g[s + x] += t[SUM + x]
-            g = ring[k, (y + dy) % rows]
-            for x in range(first, end):
-                g[sj + x] -= t[SUM + x]
-
-
-@njit(**INLINE)
-def turns(z, w, y, x0, n, r, t):
-    """Sum w^2 |u_j - u_i|^2 over the edges of a tile."""
-    edges = w.shape[0]
-    at = U(x0)
-    for x in range(n):
-        t[NORM + x] = SMOOTH2
-    for o in range(edges):
-        dy, dx = step_to(o, edges, r)
-        ux, uy = z[1, y + r + dy], z[2, y + r + dy]
-        wo = w[o, y]
-        sj = U(x0 + r + dx)
-        for x in range(n):
-            ex = t[UX + x] - ux[sj + x]
-            ey = t[UY + x] - uy[sj + x]
-            t[NORM + x] += wo[at + x] * wo[at + x] * (ex * ex + ey * ey)
-
-
-@njit(**INLINE)
-def slopes_l2(z, w, y, x0, n, r, alpha, t, ring):
-    """Add the gradient of one norm over all slope differences of a pixel to both ends."""
-    edges = w.shape[0]
-    rows = 2 * r + 1
-    at = U(x0)
-    turns(z, w, y, x0, n, r, t)
-    for x in range(n):
-        t[NORM + x] = alpha / math.sqrt(t[NORM + x])
-    for o in range(edges):
-        dy, dx = step_to(o, edges, r)
-        wo = w[o, y]
-        s, sj = U(x0 + r), U(x0 + r + dx)
-        for k in range(1, 3):
-            u, v = z[k, y + r], z[k, y + r + dy]
-            for x in range(n):
-                e = u[s + x] - v[sj + x]
-                t[SUM + x] = wo[at + x] * wo[at + x] * t[NORM + x] * e
-            g = ring[k, y % rows]
-            for x in range(n):
-                g[s + x] += t[SUM + x]
-            g = ring[k, (y + dy) % rows]
-            for x in range(n):
-                g[sj + x] -= t[SUM + x]
+def nltgv(z, w, y, r, alpha, g):
+    """Gather the gradient of a row where every edge is a norm of its own."""
+    edges, height, width = w.shape
+    d, ux, uy = z[0, y + r], z[1, y + r], z[2, y + r]
+    small, by = spread_run(SMOOTH2), spread_run(alpha)
+    for start in range(0, width, LANES):
+        x = min(start, width - LANES)
+        s = U(x + r)
+        di, ui, vi = load_run(d, s), load_run(ux, s), load_run(uy, s)
+        gd = spread_run(ZERO)
+        gx = gd
+        gy = gd
+        for o in range(edges):
+            dy, dx = step_to(o, edges, r)
+            if not 0 <= y + dy < height:
+                continue
+            fx, fy = spread_run(np.float32(dx)), spread_run(np.float32(dy))
+            j = U(x + r + dx)
+            wij = load_run(w[U(o), U(y)], U(x))
+            wji = load_run(w[U(edges - 1 - o), U(y + dy)], U(x + dx))
+            wji = inside_run(wji, np.int32(x + dx), np.int32(width))
+            dj, uj = load_run(z[0, U(y + r + dy)], j), load_run(z[1, U(y + r + dy)], j)
+            vj = load_run(z[2, U(y + r + dy)], j)
+            e = dj - di - ui * fx - vi * fy
+            f = di - dj + uj * fx + vj * fy
+            e = wij * e * inverse_root(e * e + small)
+            f = wji * f * inverse_root(f * f + small)
+            gd = gd + f - e
+            ex = ui - uj
+            ey = vi - vj
+            k = by * (wij + wji)
+            gx = gx + k * ex * inverse_root(ex * ex + small) - e * fx
+            gy = gy + k * ey * inverse_root(ey * ey + small) - e * fy
+        store_run(g[0], s, gd)
+        store_run(g[1], s, gx)
+        store_run(g[2], s, gy)

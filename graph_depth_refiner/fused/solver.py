@@ -22,10 +22,9 @@ from numba import get_num_threads, njit, prange
 import numpy as np
 
 from graph_depth_refiner.fused.energy import energy as _energy
-from graph_depth_refiner.fused.energy import NEIGHBOURHOOD, NLTGV
 from graph_depth_refiner.fused.rows import (
-    FUSED, INLINE, load, ONE, residuals, residuals_l1, SCRATCH, slopes, slopes_l1, slopes_l2,
-    SMOOTH2, spread, TILE, U, ZERO)
+    FUSED, INLINE, NEIGHBOURHOOD, nltgv, NLTGV, ONE, own_rises, planar, SMOOTH2, turn_norms, U,
+    wide_enough, with_margin, without_margin)
 from graph_depth_refiner.problem import (
     BETA1, BETA2, EPSILON, Memory, REGULARISERS, Terms, window_of)
 
@@ -47,30 +46,19 @@ class State:
     unit: float
     terms: Terms
     count: int  # of ADAM, which may run on from frame to frame
+    width: int  # of the image; the arrays are never narrower than a run
     taken: int = 0
 
 
 def init(x, w, d, m, unit: float, terms: Terms, memory: Memory | None = None) -> State:
     """Begin at the planes x; the memory of the frame before keeps the step sizes."""
-    z = with_margin(x, unit, window_of(len(w)) // 2)
+    width = d.shape[1]
     second = np.zeros(x.shape, np.float32) if memory is None else memory.second.copy()
+    x, w, d, m, second = wide_enough(x, w, d, m, second)
+    z = with_margin(x, unit, window_of(len(w)) // 2)
     return State(
         z, z.copy(), np.zeros(x.shape, np.float32), second, np.zeros(len(d), np.int64),
-        w, d * np.float32(1 / unit), m, unit, terms, 0 if memory is None else memory.count)
-
-
-def with_margin(x: np.ndarray, unit: float, r: int) -> np.ndarray:
-    """Return the planes in noise units, with a margin of zeros."""
-    height, width = x.shape[1:]
-    z = np.zeros((3, height + 2 * r, width + 2 * r), np.float32)
-    np.multiply(x, np.float32(1 / unit), out=z[:, r:r + height, r:r + width])
-    return z
-
-
-def without_margin(z: np.ndarray, unit: float, shape: tuple[int, int]) -> np.ndarray:
-    """Return the planes in the scale of the input."""
-    r = (z.shape[1] - shape[0]) // 2
-    return z[:, r:r + shape[0], r:r + shape[1]] * np.float32(unit)  # 3 H W
+        w, d * np.float32(1 / unit), m, unit, terms, 0 if memory is None else memory.count, width)
 
 
 def step(state: State, rate: float, slope_rate: float) -> None:
@@ -106,19 +94,19 @@ def energy(state: State, x: np.ndarray | None = None) -> float:
     """Return the energy in the scale of the input, of other planes x if given."""
     terms = state.terms
     r = (state.z.shape[1] - len(state.d)) // 2
-    z = state.z if x is None else with_margin(x, state.unit, r)
+    z = state.z if x is None else with_margin(wide_enough(x)[0], state.unit, r)
     return state.unit * _energy(
         z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser)
 
 
 def planes(state: State) -> np.ndarray:
     """Return the planes in the scale of the input."""
-    return without_margin(state.z, state.unit, state.d.shape)
+    return without_margin(state.z, state.unit, (len(state.d), state.width))
 
 
 def memory(state: State) -> Memory:
     """Return what the next frame's minimisation may go on with."""
-    return Memory(state.second, state.count)
+    return Memory(state.second[:, :, :state.width], state.count)
 
 
 @njit(parallel=True, **FUSED)
@@ -131,33 +119,30 @@ def _adam(
     for strip in prange(strips):
         top = height * strip // strips
         end = height * (strip + 1) // strips
-        t = np.empty(SCRATCH, np.float32)
-        c = np.empty(w.shape[0] * TILE, np.float32)
-        ring = np.zeros((3, rows, width + 2 * r), np.float32)  # gradient of the last rows
+        # of the rows around the present one: own gradient, inverse norms, whole gradient
+        own = np.zeros((rows, 3, z.shape[2]), np.float32)
+        rises = np.zeros((rows, z.shape[2]), np.float32)
+        turns = np.zeros((rows, z.shape[2]), np.float32)
+        g = np.empty((3, z.shape[2]), np.float32)
         for y in range(top - r, end + r):
-            ring[:, (y + r) % rows] = ZERO
-            if 0 <= y < height:
-                for x0 in range(0, width, TILE):
-                    n = U(min(width - x0, TILE))
-                    load(z, y, x0, n, r, t)
-                    if regulariser == NLTGV:
-                        residuals_l1(z, w, y, x0, n, r, t, c)
-                    else:
-                        residuals(z, w, y, x0, n, r, t, c)
-                    spread(w, y, x0, n, r, t, c, ring)
-                    if regulariser == NEIGHBOURHOOD:
-                        slopes_l2(z, w, y, x0, n, r, alpha, t, ring)
-                    elif regulariser == NLTGV:
-                        slopes_l1(z, w, y, x0, n, r, alpha, t, ring)
-                    else:
-                        slopes(z, w, y, x0, n, r, alpha, t, ring)
-            if y - r >= top:
-                bad[y - r] = _update(
-                    z, d, m, y - r, r, ring, first, second, out, lam, rate, slope_rate, two)
+            if 0 <= y < height and regulariser != NLTGV:
+                own_rises(z, w, y, r, own[y % rows], rises[y % rows])
+                if regulariser == NEIGHBOURHOOD:
+                    turn_norms(z, w, y, r, turns[y % rows])
+            if y - r < top:
+                continue
+            if regulariser == NLTGV:
+                nltgv(z, w, y - r, r, alpha, g)
+            else:
+                planar(
+                    z, w, y - r, r, alpha, own[(y - r) % rows], rises, turns,
+                    regulariser == NEIGHBOURHOOD, g)
+            bad[y - r] = _update(
+                z, d, m, y - r, r, g, first, second, out, lam, rate, slope_rate, two)
 
 
 @njit(**INLINE)
-def _update(z, d, m, y, r, ring, first, second, out, lam, rate, slope_rate, two):
+def _update(z, d, m, y, r, gradient, first, second, out, lam, rate, slope_rate, two):
     """Turn the gradient of a row into its ADAM step; return how many are not finite."""
     bad = 0
     n = U(d.shape[1])
@@ -165,7 +150,7 @@ def _update(z, d, m, y, r, ring, first, second, out, lam, rate, slope_rate, two)
     b1, b2 = np.float32(BETA1), np.float32(BETA2)
     for k in range(3):
         lr = rate if k == 0 else slope_rate
-        g, old, new = ring[k, y % (2 * r + 1)], z[k, y + r], out[k, y + r]
+        g, old, new = gradient[k], z[k, y + r], out[k, y + r]
         one, sq = first[k, y], second[k, y]
         for x in range(n):
             g[s + x] *= lam
