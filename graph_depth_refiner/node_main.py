@@ -28,7 +28,7 @@ import sys
 
 from graph_depth_refiner.memory import keep_freed_memory
 
-EXIT_TIMEOUT = 1.0  # seconds the worker has to finish its frame
+EXIT_TIMEOUT = 0.5  # seconds the worker has to finish its frame
 
 
 def run(module: str, kind: str, args: list[str] | None = None) -> int:

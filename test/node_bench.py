@@ -187,9 +187,9 @@ def running(*arguments, module='refiner_node', **options):
 def call(bench, kind, name, request):
     """Call a service and return the answer."""
     client = bench.node.create_client(kind, name)
-    assert client.wait_for_service(10.0)
+    assert client.wait_for_service(PATIENCE)
     future = client.call_async(request)
-    bench.wait_for(future.done, f'an answer of {name}', 10.0)
+    bench.wait_for(future.done, f'an answer of {name}')
     bench.node.destroy_client(client)
     return future.result()
 

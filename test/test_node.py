@@ -45,7 +45,7 @@ def test_outputs_carry_the_header_and_agree(bench):
     bench.refines('points')
     stamp = max(bench.heard['points'])
     bench.wait_for(
-        lambda: all(stamp in heard for heard in bench.heard.values()), 'all outputs', 10.0)
+        lambda: all(stamp in heard for heard in bench.heard.values()), 'all outputs')
     found = {topic: heard[stamp] for topic, heard in bench.heard.items()}
     for message in found.values():
         assert message.header.frame_id == 'camera_optical_frame'
@@ -82,7 +82,7 @@ def test_disabled_means_unchanged(bench):
     assert call(bench, SetBool, '/refiner_node/enable', SetBool.Request(data=True)).success
     bench.wait_for(
         lambda: np.frombuffer(bench.refines().data, np.uint16).reshape(48, 64)[20, 25] > 0,
-        'the hole to be filled again', 10.0)
+        'the hole to be filled again')
 
 
 def test_reset_is_served(bench):
@@ -122,7 +122,7 @@ def test_a_set_parameter_is_used_by_the_next_frame(bench):
         bench.wait_for(
             lambda: bench.refines() and
             bench.diagnostics['Refinement'].get('iterations') == str(number),
-            f'{number} iterations', 10.0)
+            f'{number} iterations')
 
     iterations(3)
     iterations(RefinerConfig().iterations)
@@ -148,5 +148,5 @@ def test_reliable_listeners_are_served(bench):
     heard = []
     subscription = bench.node.create_subscription(
         Image, 'normals/image', heard.append, QoSProfile(depth=1))
-    bench.wait_for(lambda: bench.refines() and heard, 'a normal', 10.0)
+    bench.wait_for(lambda: bench.refines() and heard, 'a normal')
     bench.node.destroy_subscription(subscription)

@@ -58,6 +58,6 @@ def test_solver_exception(node_and_bench, capfd):
     processor.refiner.refine = break_down
     bench.wait_for(
         lambda: bench.send() and not bench.spin(0.1) and not left, 'all failures', 30.0)
-    bench.refines(patience=10.0)
+    bench.refines()
     assert processor.ledger.snapshot()['failed'] == FAILURES
     assert capfd.readouterr().err.count('RuntimeError: out of memory') == 1
