@@ -45,7 +45,8 @@ def normals(planes: np.ndarray, intrinsics: Intrinsics) -> np.ndarray:
     """Return the unit normals of planes, facing the camera: the solution of Eq. 7."""
     q = plane_vectors(planes, intrinsics)
     # facing the camera means rho = <n, P> < 0 (supplement), hence the sign
-    return np.moveaxis(-q / np.linalg.norm(q, axis=0), 0, -1)  # H W 3
+    with np.errstate(invalid='ignore'):  # there is no normal where there is no plane
+        return np.moveaxis(-q / np.linalg.norm(q, axis=0), 0, -1)  # H W 3
 
 
 def points(depth: np.ndarray, intrinsics: Intrinsics) -> np.ndarray:

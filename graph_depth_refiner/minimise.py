@@ -33,6 +33,8 @@ FIRST_RATE = 10.0
 CHECK_STEPS = 50
 PLATEAU = 3e-3
 LAST_RATE = 3e-3
+# An energy is no higher as long as it is so by less than this share of the noise per pixel.
+ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +144,7 @@ def _solution(solver, state, problem, status, memory) -> Solution:
         status, memory = Status.DIVERGED, None
     measured = input_planes(x, d, m)
     worst = solver.energy(state, measured)
-    if not energy <= worst:
+    slack = ROUNDING * problem[4] * x.shape[1] * x.shape[2]
+    if not energy <= worst + slack:
         return Solution(measured, Status.WORSE, 0, worst, None)
     return Solution(solver.planes(state), status, solver.taken(state), energy, memory)

@@ -97,6 +97,8 @@ def begin(stages: Stages, level: Level, past: Past | None, frame: Frame,
     """Elect a plane for every pixel from this frame and the carried past, and fuse them."""
     own, _ = stages.planes.start_planes(
         level.d, level.m, level.grey, level.sigma, REACHES, PATIENCE, GUIDE_LIKENESS)
+    lone = (own[0] <= 0) & (level.m > 0)  # too few around it for a plane
+    own[0][lone] = level.d[lone]
     clock.done('planes')
     carried, evidence, color, motion = own, np.zeros_like(level.d), level.color, np.eye(4)
     cut = past is None

@@ -30,7 +30,8 @@ def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> float:
     rows = np.empty((len(d), 3))
     _energy(z, w, d, m, REGULARISERS.index(regulariser), rows)
     data, residual, slope = rows.sum(axis=0)
-    return float(data + lam * (residual + alpha * slope))
+    total = float(data + lam * (residual + alpha * slope))
+    return 0.0 if total < 0 else total  # rounding of the smoothed norms at 0; NaN stays
 
 
 @njit(**INLINE)
