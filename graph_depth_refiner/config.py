@@ -163,7 +163,8 @@ class RefinerConfig(Tunables):
         0.0, 'Pixels of higher confidence are sure: others are filled from them',
         low=0.0, high=1.0)
     speckle_area: int = tunable(
-        0, 'Sure pixels in patches of up to this area are dropped; 0 keeps all',
+        0, 'Sure pixels in patches of up to this area are dropped, and small patches '
+        'outside the range of the large ones; 0 keeps all',
         unit='px', low=0, high=100000)
     speckle_step: float = tunable(
         1.0, 'Neighbours that differ by less belong to one patch, in noise units',

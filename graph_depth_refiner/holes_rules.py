@@ -23,13 +23,22 @@ STEPS = np.array(
 DIRECTIONS = len(STEPS)
 # An occlusion is about as wide as the step in disparity at its foreground.
 OCCLUSION_STEP = 1.0  # units
-OCCLUSION_GAP = 1.5
-# Opposite values that differ by less belong to one surface, and are interpolated.
+OCCLUSION_GAP = 1.5  # px per unit
+OCCLUSION_SLACK = 4.0  # px
+# Opposite values that differ by less belong to one surface, and are interpolated. Steps in a
+# row are mostly occlusions, steps in a column mostly the ground.
 SAME_SURFACE_STEP = 1.0  # units
-SAME_SURFACE_SLOPE = 0.1  # units per pixel between them
+SAME_SURFACE_SLOPES = np.array([0.1, 0.1, 0.4, 0.4, 0.3, 0.3, 0.3, 0.3], np.float32)  # per px
+# What only one camera sees at the side of the image goes on with the slope of what is beside
+# it: of so many pixels in some rows, within some units, with some weight on a slope of 0.
+RIM_SPAN = 24  # px
+RIM_ROWS = 3  # on either side
+RIM_STEP = 2.0  # units
+RIM_STEEPEST = 0.2  # units per pixel
+RIM_CAUTION = 0.1 * (2 * RIM_ROWS + 1) * sum(k * k for k in range(1, RIM_SPAN + 1))
 # A value counts less with its difference in colour and with its distance.
 COLOR_FADE = 0.1  # sum of the differences of the channels, in [0, 1] each
-DISTANCE_FADE = 30.0  # px
+DISTANCE_FADE = 60.0  # px
 NEGLIGIBLE = 1e-12
 
 

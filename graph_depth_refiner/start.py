@@ -34,6 +34,14 @@ from graph_depth_refiner.measure import guide_image, Measured
 # From afar only a large majority counts: thin things have few voters of their own.
 VOTES = ((24, 8.0, 0.15), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5), (3, 1.0, 0.5))
 
+# False matches come in small patches and at any depth, mostly too far: patches of less than
+# these shares of the image that lie outside the range of the larger ones are dropped. Near
+# things may be small in the image, hence two shares.
+LARGE_FAR, LARGE_NEAR = 0.005, 0.001
+RANGE_MARGIN = 3.0  # units
+RANGE_TAIL = 0.005  # of the range, left out
+RANGE_SAMPLING = 7  # pixels
+
 
 @dataclass(frozen=True, eq=False)
 class Start:
@@ -67,8 +75,20 @@ def trusted(backend: Any, z: np.ndarray, m: np.ndarray, config: RefinerConfig) -
     """Return which pixels are sure enough to fill others from."""
     sure = m > config.least_confidence
     if config.speckle_area > 0:
-        sure = backend.holes.keep_large(z, sure, config.speckle_area, config.speckle_step)
+        areas = backend.holes.patch_areas(z, sure, config.speckle_step)
+        sure = (areas > config.speckle_area) & in_range(z, areas)
     return sure if sure.any() else m > 0
+
+
+def in_range(z: np.ndarray, areas: np.ndarray) -> np.ndarray:
+    """Return where patches are large, or neither nearer nor farther than all large ones."""
+    kept = np.ones(z.shape, bool)
+    for share, side, quantile in ((LARGE_FAR, 1, RANGE_TAIL), (LARGE_NEAR, -1, 1 - RANGE_TAIL)):
+        large = areas > share * z.size
+        if large.any():
+            limit = np.quantile(z[large][::RANGE_SAMPLING], quantile)
+            kept &= large | (side * (z - limit) >= -RANGE_MARGIN)
+    return kept
 
 
 def fill(backend: Any, z: np.ndarray, sure: np.ndarray, color: Any,

@@ -22,15 +22,16 @@ import numpy as np
 
 from graph_depth_refiner.fused.graph import EXACT
 from graph_depth_refiner.holes_rules import (
-    COLOR_FADE, DIRECTIONS, DISTANCE_FADE, NEGLIGIBLE, OCCLUSION_GAP, OCCLUSION_STEP,
-    SAME_SURFACE_SLOPE, SAME_SURFACE_STEP, STEPS)
+    COLOR_FADE, DIRECTIONS, DISTANCE_FADE, NEGLIGIBLE, OCCLUSION_GAP, OCCLUSION_SLACK,
+    OCCLUSION_STEP, RIM_CAUTION, RIM_ROWS, RIM_SPAN, RIM_STEEPEST, RIM_STEP, SAME_SURFACE_SLOPES,
+    SAME_SURFACE_STEP, STEPS)
 
 
-def keep_large(z: np.ndarray, sure: np.ndarray, area: int, step: float) -> np.ndarray:
-    """Return where sure pixels hang together, in steps of at most `step`, over some area."""
-    kept = np.zeros(sure.shape, np.bool_)
-    _components(z, sure, area, np.float32(step), kept)
-    return kept
+def patch_areas(z: np.ndarray, sure: np.ndarray, step: float) -> np.ndarray:
+    """Return for sure pixels the area of their patch, which hangs together in small steps."""
+    areas = np.zeros(sure.shape, np.int32)
+    _patches(z, sure, np.float32(step), areas)
+    return areas
 
 
 def fill_background(z: np.ndarray, sure: np.ndarray) -> np.ndarray:
@@ -48,29 +49,28 @@ def fill_occluded(z: np.ndarray, sure: np.ndarray, color: np.ndarray) -> np.ndar
 
 
 @njit(**EXACT)
-def _components(z, sure, area, step, kept):
+def _patches(z, sure, step, areas):
     height, width = z.shape
     seen = np.zeros(z.shape, np.bool_)
-    stack = np.empty(z.size, np.int64)
+    patch = np.empty(z.size, np.int64)
     for seed in range(z.size):
         if seen[seed // width, seed % width] or not sure[seed // width, seed % width]:
             continue
         seen[seed // width, seed % width] = True
-        stack[0] = seed
-        done, count = 0, 1  # the stack keeps what is done: it is the component
+        patch[0] = seed
+        done, count = 0, 1
         while done < count:
-            y, x = stack[done] // width, stack[done] % width
+            y, x = patch[done] // width, patch[done] % width
             done += 1
             for k in range(4):
                 v, u = y + (k == 1) - (k == 0), x + (k == 3) - (k == 2)
                 if (0 <= v < height and 0 <= u < width and sure[v, u] and not seen[v, u]
                         and abs(z[v, u] - z[y, x]) <= step):
                     seen[v, u] = True
-                    stack[count] = v * width + u
+                    patch[count] = v * width + u
                     count += 1
-        if count > area:
-            for k in range(count):
-                kept[stack[k] // width, stack[k] % width] = True
+        for k in range(count):
+            areas[patch[k] // width, patch[k] % width] = count
 
 
 def _reach(sure, directions):
@@ -118,21 +118,51 @@ def _occluded(z, sure, color, reach, steps, filled):
     for y in prange(height):
         values = np.empty(DIRECTIONS, np.float32)
         weights = np.empty(DIRECTIONS, np.float32)
+        slopes = _rim_slopes(z, sure, y, reach)
         for x in range(width):
+            left, right = reach[0, y, x], reach[1, y, x]
             if sure[y, x]:
                 filled[y, x] = z[y, x]
-                continue
-            left, right = reach[0, y, x], reach[1, y, x]
-            if (left > 0) != (right > 0):  # cut off by the image: seen by one camera only
-                filled[y, x] = z[y, x - left] if left > 0 else z[y, x + right]
-                continue
-            step = z[y, x + right] - z[y, x - left]
-            if left > 0 and step > OCCLUSION_STEP and (
-                    left + right - 1 <= OCCLUSION_GAP * step + OCCLUSION_STEP * 4):
+            elif left == 0 and right > 0:
+                filled[y, x] = z[y, x + right] - right * slopes[0]
+            elif left > 0 and right == 0:
+                filled[y, x] = z[y, x - left] + left * slopes[1]
+            elif left > 0 and _occlusion(z[y, x + right] - z[y, x - left], left + right - 1):
                 filled[y, x] = z[y, x - left]
-                continue
-            count = _around(z, color, y, x, reach, steps, values, weights)
-            filled[y, x] = weighted_median(values, weights, count)
+            else:
+                count = _around(z, color, y, x, reach, steps, values, weights)
+                filled[y, x] = weighted_median(values, weights, count)
+
+
+@njit(**EXACT)
+def _occlusion(step, gap):
+    """Tell whether a gap in a row is what a foreground on its right hides from one camera."""
+    return step > OCCLUSION_STEP and gap <= OCCLUSION_GAP * step + OCCLUSION_SLACK
+
+
+@njit(**EXACT)
+def _rim_slopes(z, sure, y, reach):
+    """Return the slopes along x at the first and the last sure pixel of a row."""
+    width = z.shape[1]
+    first = 0 if sure[y, 0] else reach[1, y, 0]
+    last = width - 1 if sure[y, width - 1] else width - 1 - reach[0, y, width - 1]
+    return _rim_slope(z, sure, y, first, 1), _rim_slope(z, sure, y, last, -1)
+
+
+@njit(**EXACT)
+def _rim_slope(z, sure, y, x, inward):
+    height, width = z.shape
+    rise, run = np.float32(0), np.float32(0)
+    for v in range(max(0, y - RIM_ROWS), min(height, y + RIM_ROWS + 1)):
+        for k in range(1, RIM_SPAN + 1):
+            u = x + inward * k
+            if 0 <= u < width and sure[v, u]:
+                step = z[v, u] - z[y, x]
+                if abs(step) <= RIM_STEP + SAME_SURFACE_SLOPES[0] * k:
+                    rise += inward * k * step
+                    run += k * k
+    slope = rise / (run + np.float32(RIM_CAUTION))
+    return min(max(slope, np.float32(-RIM_STEEPEST)), np.float32(RIM_STEEPEST))
 
 
 @njit(**EXACT)
@@ -147,7 +177,7 @@ def _around(z, color, y, x, reach, steps, values, weights):
         value = z[v, u]
         if b > 0:
             other = z[y + b * steps[k ^ 1, 0], x + b * steps[k ^ 1, 1]]
-            if abs(value - other) <= SAME_SURFACE_STEP + SAME_SURFACE_SLOPE * (a + b):
+            if abs(value - other) <= SAME_SURFACE_STEP + SAME_SURFACE_SLOPES[k] * (a + b):
                 value = (value * b + other * a) / (a + b)
         unlike = np.float32(0)
         for channel in range(color.shape[0]):

@@ -90,19 +90,18 @@ def _vote(z, color, stride, limit, share, fade, result):
 @njit(**{**FUSED, 'forceinline': True})
 def _poll(z, color, y, v, shift, limit, fade, total, below, above):
     """Add the votes of one voter of each pixel of a row."""
-    width = z.shape[1]
     here, there = U(max(0, -shift)), U(max(0, shift))
     mine, its = z[y], z[v]
-    for x in range(U(max(0, width - abs(shift)))):
-        unlike = ZERO
-        for c in range(color.shape[0]):
-            e = color[c, y, here + x] - color[c, v, there + x]
-            unlike += e * e
+    r, g, b = color[0, y], color[1, y], color[2, y]
+    p, q, s = color[0, v], color[1, v], color[2, v]
+    for x in range(U(max(0, z.shape[1] - abs(shift)))):
+        i, j = here + x, there + x
+        unlike = (r[i] - p[j]) ** 2 + (g[i] - q[j]) ** 2 + (b[i] - s[j]) ** 2
         weight = fading(unlike * fade)
-        rise = its[there + x] - mine[here + x]
-        total[here + x] += weight
-        below[here + x] += weight if rise < -limit else ZERO
-        above[here + x] += weight if rise > limit else ZERO
+        rise = its[j] - mine[i]
+        total[i] += weight
+        below[i] += weight if rise < -limit else ZERO
+        above[i] += weight if rise > limit else ZERO
 
 
 @njit(**FUSED)
@@ -113,10 +112,9 @@ def _elected(z, color, y, x, stride, fade, values, weights):
         for b in range(-_REACH, _REACH + 1):
             v, u = y + a * stride, x + b * stride
             if 0 <= v < height and 0 <= u < width:
-                unlike = ZERO
-                for c in range(color.shape[0]):
-                    e = color[c, y, x] - color[c, v, u]
-                    unlike += e * e
+                unlike = (color[0, y, x] - color[0, v, u]) ** 2
+                unlike += (color[1, y, x] - color[1, v, u]) ** 2
+                unlike += (color[2, y, x] - color[2, v, u]) ** 2
                 values[count] = z[v, u]
                 weights[count] = fading(unlike * fade)
                 count += 1
