@@ -58,6 +58,8 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
     while len(pyramid) < len(PLAN) and min(pyramid[-1][0].shape) >= 32:
         pyramid.append(tuple(cv2.pyrDown(one) for one in pyramid[-1]))
     near = float(np.median(planes[0][::8, ::8]))  # the unit of length is 1 / near
+    if not near > 0:
+        return Motion(np.eye(4), trusted=False)
     matrix, light, pace, found = guess.copy(), np.array([1.0, 0.0]), np.inf, None
     for floor, stride, iterations in PLAN:
         before, now = pyramid[min(floor, len(pyramid) - 1)]
@@ -66,6 +68,8 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
                 planes, evidence, before, level.d, level.m, now, stride, matrix, light,
                 level.intrinsics, level.sigma, SHADE, pace)
             step = _solve(found, near)
+            if not np.isfinite(step).all():
+                return Motion(np.eye(4), trusted=False)
             matrix = _moved(matrix, step)
             light = light + step[6:]
             pace = max(PACE, 2 * float(np.median(found.shifts))) if found.shifts.size else PACE
@@ -79,7 +83,10 @@ def _solve(found: Any, near: float) -> np.ndarray:
     scale = np.array([1, 1, 1, 1 / near, 1 / near, 1 / near, 1, 1])
     matrix = found.matrix * scale[:, None] * scale
     damping = 1e-6 * np.trace(matrix) / len(matrix) + 1e-12
-    step = np.linalg.solve(matrix + damping * np.eye(len(matrix)), -found.vector * scale)
+    try:
+        step = np.linalg.solve(matrix + damping * np.eye(len(matrix)), -found.vector * scale)
+    except np.linalg.LinAlgError:
+        return np.full(len(matrix), np.nan)
     return step * scale
 
 

@@ -122,6 +122,9 @@ class Frame:
             pose = _array('pose', self.pose)
             if pose.shape != (4, 4) or not np.isfinite(pose).all():
                 raise ValueError(f'pose: expected a finite matrix (4, 4), got {pose.shape}')
+            turn = pose[:3, :3].astype(float)
+            if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-2):
+                raise ValueError(f'pose: expected a rotation and a shift, got {pose.tolist()}')
 
 
 @dataclass(frozen=True, eq=False)
