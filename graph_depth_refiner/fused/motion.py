@@ -180,7 +180,8 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, light, camera, sigma
                 if pz <= 0:
                     continue
                 hu, hv = fx * px / pz + cx, fy * py / pz + cy
-                if hu < 1 or hv < 1 or hu > width - 2 or hv > height - 2:
+                # said so that NaN, of a plane at no distance, is outside as well
+                if not (1 <= hu <= width - 2 and 1 <= hv <= height - 2):
                     continue
                 is_now, gu, gv = _bilinear(
                     now, (hu + half) * scale - half, (hv + half) * scale - half)
