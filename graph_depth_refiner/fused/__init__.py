@@ -65,4 +65,7 @@ def _settle_cache() -> None:
         sys.modules['numba'].core.config.CACHE_DIR = os.environ[_VARIABLE]
 
 
+# Threads that wait for the next kernel sleep. OpenMP's default is to spin, which on a robot takes
+# the cores from the processes around us, and from the kernels themselves.
+os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 _settle_cache()
