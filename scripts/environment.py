@@ -58,11 +58,11 @@ def main() -> int:
 
 def bring_up_to_date() -> None:
     """Make the Python environment and the colcon workspace where they are out of date."""
-    sourced = ros_is_sourced()
-    scripts = Path(__file__).parent
-    packages = _digest(
-        [scripts / name for name in ('requirements.txt', 'constraints.txt', 'upstream.py')],
-        extra=(sys.executable, sys.version, str(ROOT), sourced))
+    sourced = os.environ.get('AMENT_PREFIX_PATH', '')
+    packages = _packages_digest(sourced)
+    if sourced and _stamp(VENV) != packages and not ros_is_usable():
+        sourced = ''
+        packages = _packages_digest(sourced)
     if _stamp(VENV) != packages:
         _remove(WORKSPACE / 'install', WORKSPACE / 'build')
         make_environment(sourced)
@@ -75,14 +75,10 @@ def bring_up_to_date() -> None:
         _write_stamp(WORKSPACE / 'install', workspace)
 
 
-def ros_is_sourced() -> str:
-    """Return the prefixes of a ROS 2 that this Python can use, or nothing."""
-    prefixes = os.environ.get('AMENT_PREFIX_PATH', '')
+def ros_is_usable() -> bool:
+    """Tell whether this Python can use the ROS 2 that is sourced: it may be another's."""
     needed = [sys.executable, '-c', 'import rclpy, launch, message_filters']
-    if not prefixes or subprocess.run(needed, capture_output=True).returncode:
-        return ''
-    own = str(WORKSPACE / 'install')
-    return os.pathsep.join(p for p in prefixes.split(os.pathsep) if not p.startswith(own))
+    return subprocess.run(needed, capture_output=True).returncode == 0
 
 
 def make_environment(sourced: str) -> None:
@@ -106,7 +102,7 @@ def make_environment(sourced: str) -> None:
         pip.install('-r', requirements, '-c', constraints)
         _say('Adding launch, ros2cli and message_filters')
         upstream.install(VENV, upstream.fetch(pip))
-    (WORKSPACE / 'python').write_text(sys.executable + '\n')
+    (WORKSPACE / 'python').write_text(f'{sys.executable}\n{sourced}\n')
     _remove(WORKSPACE / 'tmp')
 
 
@@ -152,6 +148,13 @@ def _write_activation(sourced: str) -> None:
         f'if [ -r {local} ]; then . {local}; fi',
     ]
     (WORKSPACE / 'activate').write_text('\n'.join(lines) + '\n')
+
+
+def _packages_digest(sourced: str) -> str:
+    scripts = Path(__file__).parent
+    return _digest(
+        [scripts / name for name in ('requirements.txt', 'constraints.txt', 'upstream.py')],
+        extra=(os.path.realpath(sys.executable), sys.prefix, sys.version, str(ROOT), sourced))
 
 
 def _installed_names() -> list[str]:
