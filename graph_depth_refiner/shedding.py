@@ -21,9 +21,10 @@ from graph_depth_refiner.config import RefinerConfig
 
 # share of the frame period that may be spent before, and must be free after, a change
 BUSY, FREE = 0.9, 0.6
-SMOOTHING = 0.2  # weight of the newest frame
-PATIENCE = 10  # frames between two changes: the last one must show first
-RECOVERY = 60  # frames of free time before work is taken up again
+SMOOTHING = 0.3  # weight of the newest frame
+# between two changes, so that the last one shows first
+LEAST_FRAMES, LEAST_SECONDS = 4, 0.5
+RECOVERY = 3.0  # seconds of free time before work is taken up again
 
 # the stated order: share of the iterations, least solve scale
 STAGES = ((1.0, 0), (0.7, 0), (0.5, 0), (0.3, 0), (0.3, 2), (0.3, 4))
@@ -36,8 +37,8 @@ class Shedder:
         """Start with all work done."""
         self.stage = 0
         self._period = self._cost = 0.0  # seconds, smoothed
-        self._since_change = 0
-        self._free = 0
+        self._frames, self._seconds = 0, 0.0  # since the last change
+        self._free = 0.0  # seconds in a row
 
     def reset(self) -> None:
         """Forget the past, as when the stream starts anew."""
@@ -48,9 +49,11 @@ class Shedder:
         weight = SMOOTHING if self._period else 1.0
         self._period += weight * (period - self._period)
         self._cost += weight * (cost - self._cost)
-        self._since_change += 1
-        self._free = self._free + 1 if self._cost < FREE * self._period else 0
-        if self._since_change < PATIENCE:
+        passed = max(period, cost)
+        self._frames += 1
+        self._seconds += passed
+        self._free = self._free + passed if self._cost < FREE * self._period else 0.0
+        if self._frames < LEAST_FRAMES or self._seconds < LEAST_SECONDS:
             return
         if self._cost > BUSY * self._period and self.stage < len(STAGES) - 1:
             self._change(1)
@@ -68,4 +71,4 @@ class Shedder:
 
     def _change(self, by: int) -> None:
         self.stage += by
-        self._since_change = self._free = 0
+        self._frames, self._seconds, self._free = 0, 0.0, 0.0
