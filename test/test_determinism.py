@@ -67,7 +67,7 @@ def digests(presets):
     return {name: digest(preset(name, iterations=6)) for name in presets}
 
 
-PRESETS = ('realtime',)
+PRESETS = ('realtime', 'stereo', 'paper')
 
 
 def in_process(threads):
