@@ -150,7 +150,7 @@ class DemoMonitor(Node):
             drops=max(0, expected - self._judge.judged))
         print('\n' + format_rows(rows))
         if not is_exact(frames[-1]):
-            print('no ground truth: median error at spots of the measurement kept from all of them')
+            print('no ground truth: median error at spots of the measurement that were withheld')
         self._png.write_bytes(panel_file(frames[-1]))
         better = is_better(rows)
         print(f'{self._judge.judged} frames; refined is '
