@@ -21,7 +21,7 @@ PACKAGE = 'graph_depth_refiner'
 SHARE = Path('share') / PACKAGE
 COMMANDS = (
     'graph_depth_refiner', 'refine', 'refine_bag', 'make_bag', 'evaluate', 'benchmark', 'soak',
-    'demo', 'config',
+    'demo', 'config', 'warm_up',
 )
 
 

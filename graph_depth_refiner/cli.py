@@ -34,6 +34,7 @@ COMMANDS = {
     'evaluate': ('graph_depth_refiner.evaluate', 'compare with other methods on public data'),
     'demo': ('graph_depth_refiner.demo', 'show it on a synthetic or recorded camera'),
     'config': ('graph_depth_refiner.tables', 'show every tunable with its bounds'),
+    'warm-up': ('graph_depth_refiner.warm_up', 'compile the kernels ahead of the first frame'),
     'soak': ('graph_depth_refiner.soak', 'let the node run under faults and explain every loss'),
     'benchmark solver': (
         'graph_depth_refiner.benchmarks.solver', 'time graph and step of every backend'),
