@@ -57,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--report', type=Path, metavar='DIR', help='write index.html with all the pictures')
     parser.add_argument(
+        '--markdown', type=Path, metavar='FILE',
+        help='write the averages between the lines <!-- evaluate --> and <!-- /evaluate -->')
+    parser.add_argument(
         '--methods', default='', metavar='NAMES', help='only these, separated by commas')
     parser.add_argument(
         '--frames', type=int, default=0, metavar='N',
@@ -69,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print the tables and write what was asked for."""
-    from graph_depth_refiner.report import Report  # it needs this module's results
+    from graph_depth_refiner import markdown  # both need what is defined here
+    from graph_depth_refiner.report import Report
 
     config = evaluation_config(args)
     chosen = choose(config, args.methods)
@@ -93,11 +97,19 @@ def run(args: argparse.Namespace) -> int:
         print(losses(table), flush=True)
     for name, reason in absent().items():
         print(f'{name}: absent, {reason}')
+    if args.markdown:
+        markdown.write(args.markdown, records, command(args))
     if args.json:
         args.json.write_text(json.dumps(records, indent=1) + '\n')
     if report:
         print(f'report: {report.write(averages, losses)}')
     return 0
+
+
+def command(args: argparse.Namespace) -> str:
+    """Return what to type for the same table."""
+    settings = ''.join(f' --set {setting}' for setting in args.set)
+    return f'scripts/run python -m graph_depth_refiner evaluate {args.kind} {args.folder}{settings}'
 
 
 def evaluation_config(args: argparse.Namespace) -> RefinerConfig:

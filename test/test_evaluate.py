@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner import evaluate
+from graph_depth_refiner import evaluate, markdown
 from graph_depth_refiner.cli import main
 from graph_depth_refiner.exports import write_depth
 
@@ -109,6 +109,30 @@ def test_a_plain_folder(tmp_path, capsys, truth):
     assert '2cm' in said
     assert ('spots withheld' in said) != truth
     assert 'normal_mean' in said or not truth
+
+
+def test_the_averages_go_between_the_marks(tmp_path):
+    path = tmp_path / 'README.md'
+    path.write_text('top\n<!-- evaluate -->\nold\n<!-- /evaluate -->\nend\n')
+    records = [
+        record('median', bad1=5.0, rms=2.0, ms=1.0), record('ours', bad1=4.0, rms=2.5, ms=9.0)]
+    markdown.write(path, records, 'make it')
+    text = path.read_text()
+    assert text.startswith('top\n<!-- evaluate -->\n')
+    assert text.endswith('\n<!-- /evaluate -->\nend\n')
+    assert '| median | 5.00 | **2.00** | 1.00 |' in text
+    assert '| ours | **4.00** | 2.50 | 9.00 |' in text
+    assert '- s, i: ours loses in rms 2.50 against 2.00 of median' in text
+    assert 'old' not in text
+    with pytest.raises(ValueError, match='expected the lines'):
+        markdown.write(report_without_marks(tmp_path), records, '')
+
+
+def report_without_marks(folder):
+    """Return a file that has no place for a table."""
+    path = folder / 'other.md'
+    path.write_text('nothing here')
+    return path
 
 
 def record(method, **values):
