@@ -37,8 +37,6 @@ def run(module: str, kind: str, args: list[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         # no KeyboardInterrupt from just anywhere: rclpy's own handlers come on top of these
         signal.signal(number, lambda got, _: signals.append(got))
-    # the cores are shared with drivers and others: threads that wait must not spin
-    os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
     keep_freed_memory()
     make_node = getattr(import_module(f'graph_depth_refiner.{module}'), kind)
     import rclpy

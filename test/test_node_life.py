@@ -72,6 +72,18 @@ def test_signals_end_it_cleanly(number, after):
         assert 'Traceback' not in process.output
 
 
+def test_a_long_solve_does_not_hold_up_the_end():
+    endless = parameters(mode='converged', max_iterations=1000000, tolerance=0.0)
+    with running(*endless) as (process, bench):
+        bench.wait_for(
+            lambda: bench.send() and not bench.spin(0.1) and bench.account('in work') > 0,
+            'a frame in work')
+        code, seconds = process.end()
+        assert code == 0
+        assert seconds < 2
+        assert 'Traceback' not in process.output
+
+
 def test_lifecycle_node_follows_its_states():
     with running(module='lifecycle_node') as (process, bench):
         def change(transition):

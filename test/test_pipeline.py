@@ -11,14 +11,17 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A failing solver is logged once, counted, and survived."""
+"""The node in the process of the test, where its solver can be watched and broken."""
 
 import threading
 
+from geometry_msgs.msg import PoseStamped
 from node_bench import Bench
 import pytest
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.time import Time
 
 from graph_depth_refiner.nodes import RefinerNode
 
@@ -27,9 +30,10 @@ FAILURES = 3
 
 @pytest.fixture
 def node_and_bench():
-    """Run the node in this process, where its solver can be broken."""
+    """Run the node in this process."""
     rclpy.init()
-    node = RefinerNode()
+    node = RefinerNode(
+        parameter_overrides=[Parameter('camera_pose_topic', value='camera_pose')])
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     thread = threading.Thread(target=executor.spin, daemon=True)
@@ -61,3 +65,32 @@ def test_solver_exception(node_and_bench, capfd):
     bench.refines()
     assert processor.ledger.snapshot()['failed'] == FAILURES
     assert capfd.readouterr().err.count('RuntimeError: out of memory') == 1
+
+
+def test_poses_reach_the_refiner(node_and_bench):
+    node, bench = node_and_bench
+    bench.refines()
+    publisher = bench.node.create_publisher(PoseStamped, 'camera_pose', 10)
+    refiner = node.pipeline.processor.refiner
+    refine, poses = refiner.refine, []
+
+    def watch(frame):
+        poses.append(frame.pose)
+        return refine(frame)
+
+    refiner.refine = watch
+
+    def sent_with_pose():
+        stamp = bench.now()
+        pose = PoseStamped()
+        pose.header.stamp = Time(nanoseconds=stamp).to_msg()
+        pose.pose.position.x = 7.0
+        publisher.publish(pose)
+        bench.spin(0.05)
+        bench.send(stamp)
+        bench.spin(0.1)
+        return poses and poses[-1] is not None
+
+    assert not poses or poses[-1] is None
+    bench.wait_for(sent_with_pose, 'a frame with a pose')
+    assert poses[-1][0, 3] == 7

@@ -1,0 +1,114 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""One set of messages to a frame, and the fields of all outputs."""
+
+from node_bench import frame
+import numpy as np
+import pytest
+
+from graph_depth_refiner.assembly import Assembler, Inputs, output_topics, OUTPUTS
+from graph_depth_refiner.benchmarks.feeder import messages
+from graph_depth_refiner.config import NodeConfig
+from graph_depth_refiner.frame import Refined, Status
+from graph_depth_refiner.ros_messages import filled, message_type
+
+
+def inputs(of=None, **changes):
+    """Return the messages of a frame, some of them changed."""
+    found = messages(of or frame())
+    found.update(changes)
+    return Inputs(**found)
+
+
+def assembled(given, **settings):
+    """Assemble with these settings."""
+    return Assembler().assemble(given, NodeConfig(**settings))
+
+
+def test_a_frame_comes_back():
+    result = assembled(inputs())
+    expected = frame()
+    assert result.encoding == '16UC1'
+    np.testing.assert_allclose(result.frame.depth, expected.depth, atol=0.0006)
+    assert np.array_equal(result.frame.image, expected.image)
+    assert np.array_equal(result.frame.confidence, expected.confidence)
+    assert result.frame.intrinsics == expected.intrinsics
+
+
+def test_without_confidence_it_is_derived():
+    confidence = assembled(inputs(confidence=None)).frame.confidence
+    assert (confidence[frame().depth == 0] == 0).all()
+    assert np.median(confidence) == 1
+
+
+def test_preset_none_ignores_what_came():
+    given = inputs()
+    given.confidence.data = bytes(len(given.confidence.data))
+    assert not assembled(given).frame.confidence.any()
+    assert assembled(given, confidence_preset='none').frame.confidence.any()
+
+
+def test_a_larger_image_is_brought_to_the_size_of_the_depth():
+    large = messages(frame(128, 96))['image']
+    assert assembled(inputs(image=large)).frame.image.shape == (48, 64, 3)
+
+
+def test_confidence_of_another_size_is_refused():
+    small = messages(frame(32, 24))['confidence']
+    with pytest.raises(ValueError, match='confidence: expected the size of the depth 64x48'):
+        assembled(inputs(confidence=small))
+
+
+def test_undistorted_as_a_whole():
+    given = inputs()
+    given.camera_info.d = [0.3, 0.0, 0.0, 0.0, 0.0]  # reaches beyond the edges
+    with pytest.raises(ValueError, match='camera_info: expected no distortion'):
+        assembled(given)
+    result = assembled(given, distortion='undistort')
+    taken = assembled(given, distortion='rectified')
+    for name in ('image', 'depth', 'confidence'):
+        straight, bent = getattr(result.frame, name), getattr(taken.frame, name)
+        assert straight.shape == bent.shape
+        assert not np.array_equal(straight, bent)
+    fields = OUTPUTS['depth_refined/camera_info'].fields(result, None)
+    assert not any(fields['d'])
+    assert list(OUTPUTS['depth_refined/camera_info'].fields(taken, None)['d'])[0] == 0.3
+
+
+def test_known_baseline_reaches_the_camera():
+    assert assembled(inputs(), baseline=0.05).frame.intrinsics.baseline == 0.05
+
+
+def test_doubts_are_about_frames_of_reference():
+    given = inputs()
+    assert not given.doubts()
+    given.image.header.frame_id = 'elsewhere'
+    assert len(inputs(image=given.image).doubts()) == 1
+    assert "image.header.frame_id: expected 'camera_optical_frame'" in \
+        inputs(image=given.image).doubts()[0]
+
+
+def test_every_output_can_be_filled():
+    result = assembled(inputs())
+    normals = np.zeros((48, 64, 3), np.float32)
+    refined = Refined(
+        result.frame.depth, normals, result.frame.confidence, np.ones((48, 64), np.uint8),
+        Status.REFINED, 1, 0.0)
+    for topic in output_topics(disparity=False):
+        output = OUTPUTS[topic]
+        message = filled(
+            message_type(output.package, output.type_name), result.inputs.depth.header,
+            output.fields(result, refined))
+        assert (message.width, message.height) == (64, 48)
+        assert message.header == result.inputs.depth.header
