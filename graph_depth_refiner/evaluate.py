@@ -109,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
 def command(args: argparse.Namespace) -> str:
     """Return what to type for the same table."""
     settings = ''.join(f' --set {setting}' for setting in args.set)
-    return f'scripts/run python -m graph_depth_refiner evaluate {args.kind} {args.folder}{settings}'
+    run_it = 'scripts/run python -m graph_depth_refiner evaluate'
+    return f'{run_it} {args.kind} {args.folder.name}{settings}'
 
 
 def evaluation_config(args: argparse.Namespace) -> RefinerConfig:
@@ -203,6 +204,11 @@ def losses(table: list[Record]) -> str:
 def measures(record: Record) -> list[str]:
     """Return the names of the measures of a record."""
     return [key for key in record if key not in NOT_A_RESULT]
+
+
+def best(table: list[Record], key: str) -> float:
+    """Return the best value of a measure."""
+    return (max if key in HIGHER_IS_BETTER else min)(record[key] for record in table)
 
 
 def format_table(table: list[Record]) -> str:

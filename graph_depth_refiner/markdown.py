@@ -19,8 +19,8 @@ from pathlib import Path
 
 from graph_depth_refiner.evaluate import (
     average,
+    best,
     format_value,
-    HIGHER_IS_BETTER,
     losses,
     measures,
     Record,
@@ -55,12 +55,11 @@ def render(records: list[Record], command: str) -> str:
 
 def _table(name: str, records: list[Record]) -> str:
     keys = [key for key in measures(records[0]) if key not in LEFT_OUT]
-    best = {key: (max if key in HIGHER_IS_BETTER else min)(r[key] for r in records) for key in keys}
     lines = [f'| input {name} | ' + ' | '.join([*keys, 'ms']) + ' |',
              '| --- |' + ' ---: |' * (len(keys) + 1)]
     for record in records:
         cells = [
-            f'**{format_value(record[key])}**' if record[key] == best[key]
+            f'**{format_value(record[key])}**' if record[key] == best(records, key)
             else format_value(record[key]) for key in keys]
         lines.append(
             f'| {record["method"]} | ' + ' | '.join([*cells, format_value(record['ms'])]) + ' |')

@@ -25,7 +25,7 @@ import numpy as np
 
 from graph_depth_refiner.baselines import absent, OURS
 from graph_depth_refiner.cases import Case
-from graph_depth_refiner.evaluate import format_value, HIGHER_IS_BETTER, measures, Record, Result
+from graph_depth_refiner.evaluate import best, format_value, measures, Record, Result
 from graph_depth_refiner.outgoing import normal_colors
 from graph_depth_refiner.pictures import depth_colors, depth_range, error_mask, image_colors, jpeg
 
@@ -109,14 +109,11 @@ def _figure(title: str, pixels: np.ndarray) -> str:
 
 def _table(records: list[Record]) -> str:
     keys = [*measures(records[0]), 'ms']
-    best = {
-        key: (max if key in HIGHER_IS_BETTER else min)(record[key] for record in records)
-        for key in measures(records[0])}
     head = ''.join(f'<th>{escape(key)}</th>' for key in ('', *keys))
     rows = []
     for record in records:
         cells = ''.join(
-            f'<td{" class=best" if record[key] == best.get(key) else ""}>'
+            f'<td{" class=best" if key != "ms" and record[key] == best(records, key) else ""}>'
             f'{format_value(record[key])}</td>' for key in keys)
         mark = ' class=ours' if record['method'].startswith(OURS) else ''
         rows.append(f'<tr{mark}><td>{escape(record["method"])}</td>{cells}</tr>')
