@@ -130,13 +130,13 @@ def kitti(folder: Path | str) -> Scenes:
     if (root / 'training').is_dir():
         root = root / 'training'
     layouts = (('image_2', 'image_3', 2), ('colored_0', 'colored_1', 2), ('image_0', 'image_1', 0))
-    for left, right, camera in layouts:
-        if (root / left).is_dir():
-            names = sorted(p.stem for p in (root / left).glob('*_10.png'))
-            return Scenes(
-                _some(names, root / left, 'images named NNNNNN_10.png'),
-                lambda name: _kitti_scene(root, name, left, right, camera))
-    raise ValueError(f'{root}: expected image_2, colored_0 or image_0, got none of them')
+    layout = next((one for one in layouts if (root / one[0]).is_dir()), None)
+    if layout is None:
+        raise ValueError(f'{root}: expected image_2, colored_0 or image_0, got none of them')
+    names = sorted(p.stem for p in (root / layout[0]).glob('*_10.png'))
+    return Scenes(
+        _some(names, root / layout[0], 'images named NNNNNN_10.png'),
+        lambda name: _kitti_scene(root, name, *layout))
 
 
 def _kitti_scene(root: Path, name: str, left: str, right: str, camera: int) -> StereoScene:

@@ -34,7 +34,6 @@ SAME_SURFACE_SLOPES = np.array([0.1, 0.1, 0.4, 0.4, 0.3, 0.3, 0.3, 0.3], np.floa
 RIM_SPAN = 24  # px
 RIM_ROWS = 3  # on either side
 RIM_STEP = 2.0  # units
-RIM_STEEPEST = 0.2  # units per pixel
 RIM_CAUTION = 0.1 * (2 * RIM_ROWS + 1) * sum(k * k for k in range(1, RIM_SPAN + 1))
 # A value counts less with its difference in colour and with its distance.
 COLOR_FADE = 0.1  # sum of the differences of the channels, in [0, 1] each

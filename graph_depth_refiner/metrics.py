@@ -46,7 +46,8 @@ def depth_errors(estimate: np.ndarray, truth: np.ndarray) -> dict[str, float]:
 def normal_errors(estimate: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """Return the angle between normals: mean and median in degrees, and the share below 11.25."""
     known = np.isfinite(truth).all(axis=-1)
-    found = np.nan_to_num(estimate[known].astype(np.float64))  # N 3; a missing normal is 90 degrees off
+    # a missing normal counts as 90 degrees off
+    found = np.nan_to_num(estimate[known].astype(np.float64))  # N 3
     cosine = (found * truth[known]).sum(axis=-1)
     angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
     return {

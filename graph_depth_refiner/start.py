@@ -29,18 +29,11 @@ import numpy as np
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.holes_rules import fill_smoothly
 from graph_depth_refiner.measure import guide_image, Measured
+from graph_depth_refiner.patches import in_range, patch_areas
 
 # Pixels between voters, units a pixel may differ from them, share that must agree with it.
 # From afar only a large majority counts: thin things have few voters of their own.
 VOTES = ((24, 8.0, 0.15), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5), (3, 1.0, 0.5))
-
-# False matches come in small patches and at any depth, mostly too far: patches of less than
-# these shares of the image that lie outside the range of the larger ones are dropped. Near
-# things may be small in the image, hence two shares.
-LARGE_FAR, LARGE_NEAR = 0.005, 0.001
-RANGE_MARGIN = 3.0  # units
-RANGE_TAIL = 0.005  # of the range, left out
-RANGE_SAMPLING = 7  # pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +49,13 @@ class Start:
 def begin(backend: Any, measured: Measured, weights: Any, config: RefinerConfig,
           image: np.ndarray) -> Start:
     """Return planes to start from, the data and the graph that suit them."""
-    color = backend.array(guide_image(image, color=True)) if config.fill == 'occlusion' or (
-        config.vote) else None
+    color = guide_image(image, color=True)  # 3 H W
     raw = measured.d * np.float32(1 / measured.unit)  # H W units
-    sure = trusted(backend, raw, measured.m, config)
+    sure = trusted(raw, measured.m, config)
     filled = fill(backend, raw, sure, color, config)
     z = backend.array(filled)
     if config.vote:
+        color = backend.array(color)
         for stride, limit, share in VOTES:
             z = backend.prepare.outvote(z, color, stride, limit, share, config.vote_sigma)
     x, weights = understand(backend, z, weights, config)
@@ -71,27 +64,16 @@ def begin(backend: Any, measured: Measured, weights: Any, config: RefinerConfig,
     return Start(x, x[0], backend.array(m), weights)
 
 
-def trusted(backend: Any, z: np.ndarray, m: np.ndarray, config: RefinerConfig) -> np.ndarray:
+def trusted(z: np.ndarray, m: np.ndarray, config: RefinerConfig) -> np.ndarray:
     """Return which pixels are sure enough to fill others from."""
     sure = m > config.least_confidence
     if config.speckle_area > 0:
-        areas = backend.holes.patch_areas(z, sure, config.speckle_step)
+        areas = patch_areas(z, sure, config.speckle_step)
         sure = (areas > config.speckle_area) & in_range(z, areas)
     return sure if sure.any() else m > 0
 
 
-def in_range(z: np.ndarray, areas: np.ndarray) -> np.ndarray:
-    """Return where patches are large, or neither nearer nor farther than all large ones."""
-    kept = np.ones(z.shape, bool)
-    for share, side, quantile in ((LARGE_FAR, 1, RANGE_TAIL), (LARGE_NEAR, -1, 1 - RANGE_TAIL)):
-        large = areas > share * z.size
-        if large.any():
-            limit = np.quantile(z[large][::RANGE_SAMPLING], quantile)
-            kept &= large | (side * (z - limit) >= -RANGE_MARGIN)
-    return kept
-
-
-def fill(backend: Any, z: np.ndarray, sure: np.ndarray, color: Any,
+def fill(backend: Any, z: np.ndarray, sure: np.ndarray, color: np.ndarray,
          config: RefinerConfig) -> np.ndarray:
     """Return the map with a value everywhere; sure pixels keep theirs."""
     if config.fill == 'occlusion':

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Holes and speckles of a map, in noise units; the plain twin is graph_depth_refiner.holes."""
+"""Filling of holes in a map in noise units; the plain twin is graph_depth_refiner.holes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,21 @@ import numpy as np
 
 from graph_depth_refiner.fused.graph import EXACT
 from graph_depth_refiner.holes_rules import (
-    COLOR_FADE, DIRECTIONS, DISTANCE_FADE, NEGLIGIBLE, OCCLUSION_GAP, OCCLUSION_SLACK,
-    OCCLUSION_STEP, RIM_CAUTION, RIM_ROWS, RIM_SPAN, RIM_STEEPEST, RIM_STEP, SAME_SURFACE_SLOPES,
-    SAME_SURFACE_STEP, STEPS)
-
-
-def patch_areas(z: np.ndarray, sure: np.ndarray, step: float) -> np.ndarray:
-    """Return for sure pixels the area of their patch, which hangs together in small steps."""
-    areas = np.zeros(sure.shape, np.int32)
-    _patches(z, sure, np.float32(step), areas)
-    return areas
+    COLOR_FADE,
+    DIRECTIONS,
+    DISTANCE_FADE,
+    NEGLIGIBLE,
+    OCCLUSION_GAP,
+    OCCLUSION_SLACK,
+    OCCLUSION_STEP,
+    RIM_CAUTION,
+    RIM_ROWS,
+    RIM_SPAN,
+    RIM_STEP,
+    SAME_SURFACE_SLOPES,
+    SAME_SURFACE_STEP,
+    STEPS,
+)
 
 
 def fill_background(z: np.ndarray, sure: np.ndarray) -> np.ndarray:
@@ -46,31 +51,6 @@ def fill_occluded(z: np.ndarray, sure: np.ndarray, color: np.ndarray) -> np.ndar
     filled = np.empty_like(z)
     _occluded(z, sure, color, _reach(sure, DIRECTIONS), STEPS, filled)
     return filled
-
-
-@njit(**EXACT)
-def _patches(z, sure, step, areas):
-    height, width = z.shape
-    seen = np.zeros(z.shape, np.bool_)
-    patch = np.empty(z.size, np.int64)
-    for seed in range(z.size):
-        if seen[seed // width, seed % width] or not sure[seed // width, seed % width]:
-            continue
-        seen[seed // width, seed % width] = True
-        patch[0] = seed
-        done, count = 0, 1
-        while done < count:
-            y, x = patch[done] // width, patch[done] % width
-            done += 1
-            for k in range(4):
-                v, u = y + (k == 1) - (k == 0), x + (k == 3) - (k == 2)
-                if (0 <= v < height and 0 <= u < width and sure[v, u] and not seen[v, u]
-                        and abs(z[v, u] - z[y, x]) <= step):
-                    seen[v, u] = True
-                    patch[count] = v * width + u
-                    count += 1
-        for k in range(count):
-            areas[patch[k] // width, patch[k] % width] = count
 
 
 def _reach(sure, directions):
@@ -161,8 +141,7 @@ def _rim_slope(z, sure, y, x, inward):
                 if abs(step) <= RIM_STEP + SAME_SURFACE_SLOPES[0] * k:
                     rise += inward * k * step
                     run += k * k
-    slope = rise / (run + np.float32(RIM_CAUTION))
-    return min(max(slope, np.float32(-RIM_STEEPEST)), np.float32(RIM_STEEPEST))
+    return rise / (run + np.float32(RIM_CAUTION))
 
 
 @njit(**EXACT)

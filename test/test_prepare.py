@@ -1,0 +1,153 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Votes, slopes and the depth-aware graph on analytic scenes, plain and fused."""
+
+import numpy as np
+import pytest
+
+from graph_depth_refiner import backends
+from graph_depth_refiner.config import RefinerConfig
+
+BOTH = pytest.mark.parametrize('backend', ['torch', 'fused'])
+SHAPE = (18, 26)
+CONFIG = RefinerConfig()
+CENTRE = (9, 13)
+
+
+def stages(backend):
+    """Return the stages of a backend on the CPU."""
+    return backends.select('cpu', backend)
+
+
+def graph(k, image):
+    """Return the graph of a grey image."""
+    return k.graph.build(k.array(image), CONFIG)
+
+
+def slanted():
+    """Return the map 30 + 0.05 x - 0.2 y."""
+    y, x = np.mgrid[:SHAPE[0], :SHAPE[1]]
+    return (30 + 0.05 * x - 0.2 * y).astype(np.float32)
+
+
+@BOTH
+def test_slopes_of_a_plane_are_exact(backend):
+    k = stages(backend)
+    slopes = k.numpy(k.prepare.fit_slopes(k.array(slanted()), graph(k, np.zeros(SHAPE))))
+    # up to the ridge, at the borders too
+    np.testing.assert_allclose(slopes[0], 0.05, rtol=2e-3, atol=1e-5)
+    np.testing.assert_allclose(slopes[1], -0.2, rtol=2e-3, atol=1e-5)
+
+
+@BOTH
+def test_a_pixel_without_edges_faces_the_camera(backend):
+    k = stages(backend)
+    weights = k.array(np.zeros((24, *SHAPE)))
+    assert (k.numpy(k.prepare.fit_slopes(k.array(slanted()), weights)) == 0).all()
+
+
+@BOTH
+def test_depth_cuts_an_edge_between_equal_colours(backend):
+    # two planes 5 units apart, sigma 1: the edge fades by exp(-25 / 2), below 1e-5; within
+    # one plane every prediction is exact and the edge stays
+    k = stages(backend)
+    x = np.zeros((3, *SHAPE), np.float32)
+    x[0] = slanted()
+    x[1], x[2] = 0.05, -0.2
+    x[0, :, CENTRE[1]:] += 5
+    before = graph(k, np.zeros(SHAPE))
+    after = k.numpy(k.prepare.depth_aware(before, k.array(x), 1.0))
+    ratio = after[:, CENTRE[0], CENTRE[1]] / k.numpy(before)[:, CENTRE[0], CENTRE[1]]
+    dx = np.array([x for y in range(-2, 3) for x in range(-2, 3) if (y, x) != (0, 0)])
+    np.testing.assert_allclose(ratio[dx >= 0], 1, rtol=1e-4)
+    np.testing.assert_allclose(ratio[dx < 0], np.exp(-12.5), rtol=1e-3)
+
+
+@BOTH
+def test_the_worse_of_both_predictions_counts(backend):
+    # d is flat; only the pixel at the centre believes in a slope of 1 along x: its neighbour
+    # at dx = 1 is mispredicted by 1 unit from the centre and exactly the other way round
+    k = stages(backend)
+    x = np.zeros((3, *SHAPE), np.float32)
+    x[1][CENTRE] = 1
+    before = graph(k, np.zeros(SHAPE))
+    after = k.numpy(k.prepare.depth_aware(before, k.array(x), 1.0))
+    y, x = CENTRE
+    for edge in ((12, y, x), (11, y, x + 1)):  # offsets (0, 1) and (0, -1) of a 5x5 window
+        assert after[edge] / k.numpy(before)[edge] == pytest.approx(np.exp(-0.5), rel=1e-4)
+
+
+@BOTH
+def test_symmetrised_weights_are_the_smaller_ones(backend):
+    k = stages(backend)
+    image = np.random.default_rng(0).random(SHAPE).astype(np.float32) * 0.1
+    weights = graph(k, image)
+    before = k.numpy(weights).copy()
+    k.graph.symmetrise(weights)
+    after = k.numpy(weights)
+    for o, (dy, dx) in enumerate(
+            (y, x) for y in range(-2, 3) for x in range(-2, 3) if (y, x) != (0, 0)):
+        y, x = CENTRE
+        both = before[o, y, x], before[23 - o, y + dy, x + dx]
+        assert after[o, y, x] == after[23 - o, y + dy, x + dx] == min(both)
+
+
+@BOTH
+def test_an_outlier_is_outvoted(backend):
+    k = stages(backend)
+    z = slanted()
+    z[CENTRE] += 20
+    voted = k.numpy(k.prepare.outvote(
+        k.array(z), k.array(np.zeros((3, *SHAPE))), 3, 1.0, 0.5, 0.05))
+    # the median of a plane over a symmetric square is its value in the middle
+    assert voted[CENTRE] == pytest.approx(slanted()[CENTRE], abs=0.25)
+
+
+@BOTH
+def test_a_thing_of_its_own_colour_is_not_outvoted(backend):
+    k = stages(backend)
+    z, color = np.full(SHAPE, 10, np.float32), np.zeros((3, *SHAPE), np.float32)
+    z[:, 12:14] = 30
+    color[:, :, 12:14] = 0.8
+    voted = k.numpy(k.prepare.outvote(k.array(z), k.array(color), 3, 1.0, 0.5, 0.05))
+    np.testing.assert_array_equal(voted, z)
+
+
+@BOTH
+def test_a_minority_of_the_share_is_enough_to_stay(backend):
+    # a column of the background's colour: 5 of 25 voters agree with it, a share of 0.2
+    k = stages(backend)
+    z = np.full((31, 31), 10, np.float32)
+    z[:, 15] = 30
+    color = k.array(np.zeros((3, 31, 31)))
+    for share, expected in ((0.19, 30), (0.21, 10)):
+        voted = k.numpy(k.prepare.outvote(k.array(z), color, 3, 1.0, share, 0.05))
+        assert voted[15, 15] == expected
+
+
+def test_the_twins_agree():
+    rng = np.random.default_rng(7)
+    z = slanted() + 8 * (rng.random(SHAPE) < 0.3).astype(np.float32)
+    color = 0.2 * rng.random((3, *SHAPE)).astype(np.float32)
+    found = []
+    for k in (stages('torch'), stages('fused')):
+        weights = graph(k, color[0])
+        voted = k.prepare.outvote(k.array(z), k.array(color), 2, 1.0, 0.5, 0.05)
+        x = k.array(np.zeros((3, *SHAPE), np.float32))
+        x[0] = voted
+        x[1:] = k.prepare.fit_slopes(voted, weights)
+        found.append([k.numpy(part) for part in (
+            voted, x[1:], k.prepare.depth_aware(weights, x, 1.0))])
+    for plain, fused in zip(*found, strict=True):
+        np.testing.assert_allclose(plain, fused, rtol=1e-3, atol=1e-5)
