@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 import time
 from typing import Any
 
@@ -37,9 +38,9 @@ from graph_depth_refiner.ros_messages import filled, message_type
 from graph_depth_refiner.watch import TopicWatch
 
 try:
-    from rclpy.event_handler import SubscriptionEventCallbacks
+    from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 except ImportError:  # Humble
-    from rclpy.qos_event import SubscriptionEventCallbacks
+    from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
 
 OUTPUT_DEPTH = 5  # messages kept for reliable readers that are late
 OVERRIDABLE = (
@@ -70,13 +71,9 @@ class InputTopic:
     def remedy(self) -> str:
         """Say which setting would meet the publishers that do not match."""
         policy = self.watch.incompatible.lower()
-        offered = {
-            getattr(info.qos_profile, policy).name.lower()
-            for info in self._node.get_publishers_info_by_topic(self.name)
-            if hasattr(getattr(info.qos_profile, policy, None), 'name')}
+        offered = _values(self._node.get_publishers_info_by_topic(self.name), policy)
         return (f'set parameter qos_overrides.{self.name}.subscription.{policy} to '
-                f'{" or ".join(sorted(offered)) or "what the publisher offers"}, '
-                'or change the publisher')
+                f'{offered or "what the publisher offers"}, or change the publisher')
 
     def destroy(self) -> None:
         """End the subscription."""
@@ -116,6 +113,12 @@ def input_topics(node: Any, config: NodeConfig,
     return topics
 
 
+def _values(endpoints: list[Any], policy: str) -> str:
+    """Name the values that endpoints of a topic have for a policy."""
+    found = {getattr(one.qos_profile, policy, None) for one in endpoints}
+    return ' or '.join(sorted(value.name.lower() for value in found if hasattr(value, 'name')))
+
+
 class OutputTopics:
     """The publishers; reliable unless overridden."""
 
@@ -129,8 +132,19 @@ class OutputTopics:
         self._publishers = {
             topic: node.create_publisher(
                 kind, topic, profile,
+                event_callbacks=PublisherEventCallbacks(
+                    incompatible_qos=partial(self._incompatible, topic)),
                 qos_overriding_options=QoSOverridingOptions(OVERRIDABLE))
             for topic, kind in self._kinds.items()}
+
+    def _incompatible(self, topic: str, event: Any) -> None:
+        name = self._node.resolve_topic_name(topic)
+        policy = qos_policy_name_from_kind(event.last_policy_kind).lower()
+        wanted = _values(self._node.get_subscriptions_info_by_topic(name), policy)
+        self._node.get_logger().error(
+            f'{topic}: a subscriber to {name} asks for incompatible {policy} and will hear '
+            f'nothing; set parameter qos_overrides.{name}.publisher.{policy} to '
+            f'{wanted or "what it asks for"}, or change the subscriber')
 
     def wanted(self) -> list[str]:
         """Return the topics somebody listens to."""

@@ -26,6 +26,7 @@ from launch.actions import (
 )
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
+import yaml
 
 SHARE = Path(get_package_share_directory('graph_depth_refiner'))
 # of refiner.launch.py, handed on; described there
@@ -80,6 +81,16 @@ def player(given):
                    *(['--loop'] if given['loop'] == 'true' else [])])
 
 
+def topics(given):
+    """Return the names of image and depth, for RViz: of the arguments, or of the preset."""
+    found = {}
+    if given['camera']:
+        preset = yaml.safe_load((SHARE / 'config' / f'{given["camera"]}.yaml').read_text())
+        values = preset['/**']['ros__parameters']
+        found = {role: values.get(f'{role}_topic', '') for role in ('image', 'depth')}
+    return {role: given[role] or found.get(role) or role for role in ('image', 'depth')}
+
+
 def wants_rviz(given):
     """Say whether RViz is to be opened."""
     return given['rviz'] == 'true' or (given['rviz'] == 'auto' and installed('rviz2'))
@@ -99,7 +110,7 @@ def start(context):
         actions.append(Node(
             package='rviz2', executable='rviz2', namespace=given['namespace'],
             arguments=['-d', str(SHARE / 'config' / 'refiner.rviz'), '-f', given['fixed_frame']],
-            parameters=[{'use_sim_time': True}]))
+            parameters=[{'use_sim_time': True}], remappings=list(topics(given).items())))
     return actions
 
 

@@ -20,7 +20,7 @@ import pytest
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import DescribeParameters, GetParameters, ListParameters, SetParameters
 from rclpy.parameter import Parameter
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSDurabilityPolicy, QoSProfile
 from sensor_msgs.msg import Image
 from std_srvs.srv import SetBool, Trigger
 
@@ -142,6 +142,16 @@ def test_incompatible_quality_is_explained(node_and_bench):
     finally:
         with_reliable.end()
         with_reliable.log.unlink()
+
+
+def test_a_listener_that_asks_for_too_much_is_explained(node_and_bench):
+    process, bench = node_and_bench
+    subscription = bench.node.create_subscription(
+        Image, 'normals/image', lambda _: None,
+        QoSProfile(depth=1, durability=QoSDurabilityPolicy.TRANSIENT_LOCAL))
+    sentence = 'set parameter qos_overrides./normals/image.publisher.durability to '
+    bench.wait_for(lambda: sentence in process.output, 'the remedy')
+    bench.node.destroy_subscription(subscription)
 
 
 def test_reliable_listeners_are_served(bench):

@@ -1,0 +1,51 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The files of config/ say only what the node understands."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from graph_depth_refiner.config import NodeConfig, RefinerConfig
+
+CONFIG = Path(__file__).parents[1] / 'config'
+
+
+@pytest.mark.parametrize('path', sorted(CONFIG.glob('*.yaml')), ids=lambda path: path.stem)
+def test_camera_preset(path):
+    preset = yaml.safe_load(path.read_text())
+    assert list(preset) == ['/**']  # any node name, in any namespace
+    values = preset['/**']['ros__parameters']
+    known = {name: value for name, value in values.items() if name in NodeConfig.tunables()}
+    config = NodeConfig(**known)
+    RefinerConfig().with_values(**{n: v for n, v in values.items() if n not in known})
+    for name, value in values.items():
+        if name.endswith('_topic'):
+            assert not value.startswith('/')  # relative, for several cameras in one system
+    assert config.image_topic != NodeConfig().image_topic
+
+
+def test_rviz_shows_what_there_is():
+    layout = yaml.safe_load((CONFIG / 'refiner.rviz').read_text())
+    shown = {
+        display['Topic']['Value'] for display in layout['Visualization Manager']['Displays']
+        if 'Topic' in display}
+    assert shown == {'image', 'depth', 'depth_refined/image', 'normals/image_color', 'points'}
+
+
+@pytest.mark.parametrize('path', sorted(CONFIG.glob('*.xml')), ids=lambda path: path.stem)
+def test_dds_profile_is_well_formed(path):
+    assert len(list(ElementTree.parse(path).getroot())) > 0
