@@ -23,7 +23,8 @@ import numpy as np
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
 
-NOISE_SAMPLES = 20000
+SAMPLES = 20000  # pixels for the median of inverse depth
+WINDOW, WINDOWS = 5, 2000  # side of the windows that show the noise, and how many
 # noise below this share of the inverse depth is not told apart from none
 LEAST_NOISE = 1e-4
 # nor is there a disparity of less than this or more than its inverse, in pixels
@@ -68,16 +69,31 @@ def noise(d: np.ndarray) -> float:
     """
     Return the standard deviation of the noise of inverse depth, robustly.
 
-    The second difference along rows is free of planes and, with independent noise,
-    has sqrt(1 + 4 + 1) times its standard deviation.
+    It is what a plane leaves over in small windows, the median of many: wide enough to see
+    the steps of a sensor that rounds, and few enough windows to cost next to nothing.
     """
-    valid = d > 0
-    triple = valid[:, :-2] & valid[:, 1:-1] & valid[:, 2:]
-    second = np.abs(d[:, :-2] - 2 * d[:, 1:-1] + d[:, 2:])[triple]
     least = LEAST_NOISE * _typical(d)
-    if not second.size:
+    if min(d.shape) < WINDOW:
         return least
-    return max(1.4826 * float(np.median(_thinned(second))) / 6 ** 0.5, least)
+    windows = np.lib.stride_tricks.sliding_window_view(d, (WINDOW, WINDOW))  # h w n n
+    stride = max(1, round((windows.shape[0] * windows.shape[1] / WINDOWS) ** 0.5))
+    windows = windows[::stride, ::stride].reshape(-1, WINDOW, WINDOW)
+    windows = windows[(windows > 0).all((1, 2))].astype(np.float64)
+    if not len(windows):
+        return least
+    return max(float(np.median(_plane_residual(windows))) ** 0.5, least)
+
+
+def _plane_residual(windows: np.ndarray) -> np.ndarray:
+    """Return the variance about the least-squares plane of each window, N n n."""
+    side = windows.shape[-1]
+    offset = np.arange(side) - (side - 1) / 2
+    spread = side * (offset ** 2).sum()
+    centred = windows - windows.mean((1, 2), keepdims=True)
+    across = (centred.sum(1) @ offset) ** 2 / spread
+    along = (centred.sum(2) @ offset) ** 2 / spread
+    left = (centred ** 2).sum((1, 2)) - across - along
+    return np.maximum(left, 0) / (side * side - 3)
 
 
 def guide_image(image: np.ndarray, color: bool) -> np.ndarray:
@@ -95,10 +111,7 @@ def guide_image(image: np.ndarray, color: bool) -> np.ndarray:
 
 
 def _typical(d: np.ndarray) -> float:
-    """Return the median inverse depth, 1 where there is none."""
+    """Return the median inverse depth of some pixels, 1 where there is none."""
     known = d[d > 0]
-    return float(np.median(_thinned(known))) if known.size else 1.0
-
-
-def _thinned(values: np.ndarray) -> np.ndarray:
-    return values[::max(1, values.size // NOISE_SAMPLES)]
+    known = known[::max(1, known.size // SAMPLES)]
+    return float(np.median(known)) if known.size else 1.0

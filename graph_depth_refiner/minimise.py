@@ -26,9 +26,9 @@ from graph_depth_refiner.problem import Memory, Terms
 from graph_depth_refiner.pyramid import coarser, finer
 from graph_depth_refiner.safety import input_planes
 
-# Converged mode begins with this many times the learning rate, looks at the energy once in
-# so many steps, halves the rate when the energy fell by less than this share, and heeds the
-# tolerance once the rate is this share of the learning rate.
+# Converged mode begins with this learning rate, looks at the energy once in so many steps,
+# halves the rate when the energy fell by less than this share, and heeds the tolerance once
+# the rate is this small; rates in noise units.
 FIRST_RATE = 10.0
 CHECK_STEPS = 50
 PLATEAU = 3e-3
@@ -50,19 +50,22 @@ class Solution:
 
 def minimise(
         backend: Any, x: Any, w: Any, d: Any, m: Any, unit: float, config: RefinerConfig,
-        memory: Memory | None = None, deadline: float = math.inf, guide: Any = None) -> Solution:
+        memory: Memory | None = None, deadline: float = math.inf, guide: Any = None,
+        measured: Any = None) -> Solution:
     """
     Lower the energy of the planes x, 3 H W, to at most that of the measurement itself.
 
+    The measurement, H W and 0 where there is none, is d unless d is already better than it.
     The guide is needed for the graphs of coarser levels only; the deadline is as of
     time.perf_counter.
     """
     if guide is not None and config.levels > 1:
         x = _start_from_below(backend, x, d, m, unit, config, deadline, guide)
     terms = Terms(config.reg_lambda, config.reg_alpha, config.regulariser)
+    raw = input_planes(x, d, m > 0) if measured is None else input_planes(x, measured, measured > 0)
     if config.solver == 'irls':
-        return _irls(backend.irls, (x, w, d, m, unit, terms), config, deadline)
-    return _adam(backend.solver, (x, w, d, m, unit, terms, memory), config, deadline)
+        return _irls(backend.irls, (x, w, d, m, unit, terms), raw, config, deadline)
+    return _adam(backend.solver, (x, w, d, m, unit, terms, memory), raw, config, deadline)
 
 
 def _start_from_below(backend, x, d, m, unit, config, deadline, guide) -> Any:
@@ -83,11 +86,11 @@ def _start_from_below(backend, x, d, m, unit, config, deadline, guide) -> Any:
     return planes
 
 
-def _adam(solver, problem, config, deadline) -> Solution:
+def _adam(solver, problem, raw, config, deadline) -> Solution:
     state = solver.init(*problem)
     run = _settle if config.mode == 'converged' else _fixed_steps
     status = run(solver, state, config, deadline)
-    return _solution(solver, state, problem, status, solver.memory(state))
+    return _solution(solver, state, raw, status, solver.memory(state))
 
 
 def _fixed_steps(solver, state, config, deadline) -> Status:
@@ -102,7 +105,7 @@ def _fixed_steps(solver, state, config, deadline) -> Status:
 
 def _settle(solver, state, config, deadline) -> Status:
     """Take smaller and smaller steps until the energy changes no more."""
-    rate, energy = FIRST_RATE * config.learning_rate, solver.energy(state)
+    rate, energy = FIRST_RATE, solver.energy(state)
     for k in range(config.max_iterations):
         if time.perf_counter() > deadline:
             return Status.BUDGET
@@ -111,13 +114,13 @@ def _settle(solver, state, config, deadline) -> Status:
             before, energy = energy, solver.energy(state)
             if not before - energy > PLATEAU * before:
                 rate /= 2
-            if rate < LAST_RATE * config.learning_rate and (
+            if rate < LAST_RATE and (
                     abs(before - energy) <= config.tolerance * before):
                 return Status.CONVERGED
     return Status.NOT_CONVERGED
 
 
-def _irls(solver, problem, config, deadline) -> Solution:
+def _irls(solver, problem, raw, config, deadline) -> Solution:
     """Re-weigh and solve: for the steps of realtime mode, or until the energy settles."""
     converged = config.mode == 'converged'
     state = solver.init(*problem)
@@ -134,17 +137,16 @@ def _irls(solver, problem, config, deadline) -> Solution:
             if abs(before - energy) <= config.tolerance * before:
                 status = Status.CONVERGED
                 break
-    return _solution(solver, state, problem, status, None)
+    return _solution(solver, state, raw, status, None)
 
 
-def _solution(solver, state, problem, status, memory) -> Solution:
-    x, _, d, m = problem[:4]
+def _solution(solver, state, raw, status, memory) -> Solution:
+    """Return where the solver stands, or the raw planes, 3 H W, if those are better."""
     energy = solver.energy(state)
     if not solver.finite(state):  # the step was not taken, but the moments have seen it
         status, memory = Status.DIVERGED, None
-    measured = input_planes(x, d, m)
-    worst = solver.energy(state, measured)
-    slack = ROUNDING * problem[4] * x.shape[1] * x.shape[2]
+    worst = solver.energy(state, raw)
+    slack = ROUNDING * state.unit * raw.shape[1] * raw.shape[2]
     if not energy <= worst + slack:
-        return Solution(measured, Status.WORSE, 0, worst, None)
+        return Solution(raw, Status.WORSE, 0, worst, None)
     return Solution(solver.planes(state), status, solver.taken(state), energy, memory)

@@ -109,7 +109,7 @@ class DepthRefiner:
             backend, backend.array(start.planes), weights, backend.array(start.d),
             backend.array(start.m), level.sigma, config,
             None if start.cut else past.memory, deadline(clock, config),
-            backend.array(level.guide))
+            backend.array(level.guide), backend.array(level.d))
         clock.done('solve')
         planes = backend.numpy(solution.x)
         if solution.status in (Status.WORSE, Status.DIVERGED):

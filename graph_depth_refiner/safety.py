@@ -25,10 +25,10 @@ from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
 from graph_depth_refiner.measure import Measured
 
 
-def input_planes(x: Any, d: Any, m: Any) -> Any:
-    """Return the planes x, 3 H W, with the measurement itself wherever there is one."""
+def input_planes(x: Any, d: Any, valid: Any) -> Any:
+    """Return the planes x, 3 H W, with the inverse depth d wherever it is valid."""
     planes = x + 0  # a copy in numpy and torch alike
-    planes[0] = (m > 0) * d + (m <= 0) * x[0]
+    planes[0] = valid * d + ~valid * x[0]
     return planes
 
 

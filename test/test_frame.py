@@ -78,6 +78,13 @@ def test_noise_of_a_noisy_plane():
     assert found == pytest.approx(0.01, rel=0.05)
 
 
+def test_noise_of_a_sensor_that_rounds_is_not_none():
+    # steps of 0.01, each 4 px wide: most neighbours are equal, yet the depth is uncertain by
+    # the rounding, 0.01 / sqrt(12), give or take what a window of 5 px sees of it
+    ramp = np.round(np.arange(200)[None, :] / 4 + np.zeros((100, 1))) * 0.01 + 0.5
+    assert noise(ramp.astype(np.float32)) == pytest.approx(0.01 / 12 ** 0.5, rel=0.3)
+
+
 @pytest.mark.parametrize('image', [
     np.full((6, 8), 51, np.uint8), np.full((6, 8, 3), 51, np.uint8),
     np.full((6, 8), 13107, np.uint16), np.full((6, 8, 3), 0.2), np.full((6, 8), 0.2, np.float32)])
