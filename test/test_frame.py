@@ -53,8 +53,9 @@ def test_malformed_frames_are_refused_by_name(field, value, complaint):
     ((1.0, 1.0, 0.0, 0.0, -0.1), 'intrinsics.baseline: expected a number of at least 0'),
 ])
 def test_malformed_intrinsics_are_refused_by_name(values, complaint):
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises(ValueError) as refusal:
         Intrinsics(*values)
+    assert complaint in str(refusal.value)
 
 
 def test_every_kind_of_invalid_depth_becomes_zero():
