@@ -28,8 +28,9 @@ BETA1 = 0.9
 BETA2 = 0.999
 EPSILON = 0.08
 
-# A weight exp(-t) with t beyond this is 0: its square would leave the float32 range.
-FAINT = 40.0
+# A weight exp(-t) with t beyond this, 1e-10 of the largest there can be, is 0: nobody would
+# notice it but the processor, which is slow at numbers as small as its square.
+FAINT = 23.0
 
 REGULARISERS = ('planar', 'nltgv', 'neighbourhood')
 

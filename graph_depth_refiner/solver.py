@@ -99,7 +99,7 @@ def taken(state: State) -> int:
 
 
 def energy(state: State, x: torch.Tensor | None = None) -> float:
-    """Return the energy in the scale of the input, of other planes x if given; waits for the device."""
+    """Return the energy in the scale of the input, of other planes x if given; waits."""
     terms = state.terms
     z = state.z if x is None else x / state.unit
     return state.unit * float(_energy(

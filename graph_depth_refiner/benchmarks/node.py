@@ -139,6 +139,7 @@ def measure(listener: Listener, pid: int, seconds: float) -> dict[str, Any]:
         'drops': {
             name.removeprefix('dropped: '): count - before.get(name, 0)
             for name, count in listener.accounts.items() if name.startswith('dropped: ')},
+        'received': listener.accounts.get('received', 0) - before.get('received', 0),
         'shedding_stage': listener.shedding_stage,
     }
 
@@ -152,6 +153,7 @@ def summary(seen: dict[str, Any], sent: np.ndarray, args: argparse.Namespace) ->
     figures = {
         'size': args.size, 'hz': args.hz, 'seconds': args.seconds, 'dds': args.dds,
         'sent': len(counted),
+        'received': seen['received'],  # by the node, over the whole seconds of its reports
         'refined': int(np.isfinite(depth).sum()),
         'refined_all_outputs': int(np.isfinite(last).sum()),
         'drops': seen['drops'],

@@ -127,9 +127,9 @@ def plain_way(scene: Scene, repeat: int) -> tuple[float, float]:
 
     from graph_depth_refiner.benchmarks import reference
     guide = torch.from_numpy(scene.guide)
-    graph = timed(lambda: reference.Edges(guide, scene.config), 1, warm=False)
+    graph = timed(lambda: reference.Lists(guide, scene.config), 1, warm=False)
     solver = reference.Solver(
-        reference.Edges(guide, scene.config),
+        reference.Lists(guide, scene.config),
         *(torch.from_numpy(values) for values in (scene.x, scene.d, scene.m)),
         scene.unit, scene.config)
     return graph, timed(solver.step, max(3, repeat // 3))
