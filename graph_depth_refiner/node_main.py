@@ -49,20 +49,18 @@ def run(module: str, kind: str, args: list[str] | None = None) -> int:
         print(f'{module}: {error}', file=sys.stderr)
         rclpy.try_shutdown()
         return 2
-    ended = _spin(node)
+    _spin(node)
     sys.stdout.flush()
     sys.stderr.flush()
-    if not ended:
-        os._exit(0)  # a long solve does not hold up the shutdown of a robot
-    return 0
+    # neither a long solve nor taking apart the interpreter holds up the shutdown of a robot
+    os._exit(0)
 
 
-def _spin(node: object) -> bool:
+def _spin(node: object) -> None:
     import rclpy
     from rclpy.executors import ExternalShutdownException
     with suppress(ExternalShutdownException):
         rclpy.spin(node)
-    ended = node.pipeline.stop(EXIT_TIMEOUT)
+    node.pipeline.stop(EXIT_TIMEOUT)
     node.destroy_node()
     rclpy.try_shutdown()
-    return ended
