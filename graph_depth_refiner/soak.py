@@ -213,6 +213,7 @@ class Soak:
             'parameter_calls': dict(self.remote.calls),
             'exit_code': ended['exit_code'], 'shutdown_s': ended['shutdown_s'],
         }
+        figures['memory_mb'] = [(round(t, 2), round(mb, 1)) for t, mb in self.memory]
         figures['unexplained'] = self._unexplained(ended, slope)
         return figures
 
@@ -270,7 +271,7 @@ def report(figures: dict[str, Any]) -> None:
     """Print the figures."""
     width = max(map(len, figures))
     for name, value in figures.items():
-        if name != 'unexplained':
+        if name not in ('unexplained', 'memory_mb'):
             print(f'{name:{width}}  {value}')
     print(f'{"unexplained":{width}}  {len(figures["unexplained"]) or "nothing"}')
     for one in figures['unexplained']:
