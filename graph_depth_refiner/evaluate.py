@@ -110,7 +110,8 @@ def command(args: argparse.Namespace) -> str:
     """Return what to type for the same table."""
     settings = ''.join(f' --set {setting}' for setting in args.set)
     run_it = 'scripts/run python -m graph_depth_refiner evaluate'
-    return f'{run_it} {args.kind} {args.folder.name}{settings}'
+    only = f' --methods {args.methods}' if args.methods else ''
+    return f'{run_it} {args.kind} {args.folder.name}{only}{settings}'
 
 
 def evaluation_config(args: argparse.Namespace) -> RefinerConfig:
