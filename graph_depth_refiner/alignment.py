@@ -23,10 +23,12 @@ import numpy as np
 
 from graph_depth_refiner.lift import Level
 
-PLAN = ((2, 4, 4), (1, 4, 3), (0, 3, 3))  # level of the image pyramid, stride, iterations
-SHADE = 0.015  # difference of the image in [0, 1] that starts to count as an outlier
+PLAN = ((2, 6, 4), (0, 3, 3))  # level of the image pyramid, stride, iterations
+SHADE = 0.01  # difference of the image in [0, 1] that starts to count as an outlier
 PACE = 0.1  # pixels by which a block may move by itself before it is believed less
-STILL = 2e-5  # radians and shares of the middle depth; smaller steps end the search
+STILL = 0.02  # pixels of the pyramid's level; smaller steps end the search there
+STEADY = 0.6  # share of the usual evidence below which a plane may be of a moving thing
+BLUR = 0.8  # pixels; less and interpolation shows
 LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
 LEAST_AGREEING = 0.5  # share of those that must agree with the planes,
 LEAST_ALIKE = 0.3  # and share of all that must look alike, for a motion to be trusted
@@ -54,8 +56,12 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
     coarse to fine. Single samples are weighted robustly, and so are blocks by how far
     they would like to move by themselves: a moving object is a block that does.
     """
-    pyramid = [(grey, level.grey)]
-    while len(pyramid) < len(PLAN) and min(pyramid[-1][0].shape) >= 32:
+    if not (evidence > 0).any():
+        return Motion(np.eye(4), trusted=False)
+    usual = float(np.median(evidence[evidence > 0]))
+    steady = np.where(evidence >= STEADY * usual, evidence, np.float32(0))  # H W
+    pyramid = [tuple(cv2.GaussianBlur(one, (5, 5), BLUR) for one in (grey, level.grey))]
+    while len(pyramid) <= PLAN[0][0] and min(pyramid[-1][0].shape) >= 32:
         pyramid.append(tuple(cv2.pyrDown(one) for one in pyramid[-1]))
     near = float(np.median(planes[0][::8, ::8]))  # the unit of length is 1 / near
     if not near > 0:
@@ -65,7 +71,7 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
         before, now = pyramid[min(floor, len(pyramid) - 1)]
         for _ in range(iterations):
             found = stage.normal_equations(
-                planes, evidence, before, level.d, level.m, now, stride, matrix, light,
+                planes, steady, before, level.d, level.m, now, stride, matrix, light,
                 level.intrinsics, level.sigma, SHADE, pace)
             step = _solve(found, near)
             if not np.isfinite(step).all():
@@ -73,7 +79,7 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
             matrix = _moved(matrix, step)
             light = light + step[6:]
             pace = max(PACE, 2 * float(np.median(found.shifts))) if found.shifts.size else PACE
-            if max(np.abs(step[:3]).max(), np.abs(step[3:6]).max() * near) < STILL:
+            if _pixels(step, near, level.intrinsics.fx) < STILL * 2 ** floor:
                 break
     return Motion(matrix, _trusted(found, matrix, evidence.size / PLAN[-1][1] ** 2))
 
@@ -88,6 +94,11 @@ def _solve(found: Any, near: float) -> np.ndarray:
     except np.linalg.LinAlgError:
         return np.full(len(matrix), np.nan)
     return step * scale
+
+
+def _pixels(step: np.ndarray, near: float, focal: float) -> float:
+    """Return about how far a step moves the image."""
+    return focal * max(np.abs(step[:3]).max(), np.abs(step[3:6]).max() * near)
 
 
 def _moved(matrix: np.ndarray, step: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ import numpy as np
 
 from graph_depth_refiner.problem import FAINT
 from graph_depth_refiner.voting_rules import (
-    CAP, CARRIED_SHARE, DIFFERENT, FAR_FADE, LOOK, MOST, REACH, STEEP)
+    CAP, CARRIED_SHARE, DIFFERENT, FAR, FAR_FADE, MOST, NEAR, STEEP, VOTERS)
 
 
 def vote(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,
@@ -36,36 +36,36 @@ def vote(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,
     steep = STEEP if slopes else 0.0
     planes, stands = _candidates(start, carried, evidence, sigma, steep)  # N 3 H W, N H W
     costs = np.where(stands, 0, np.inf).astype(np.float32)  # N H W
-    for dy in range(-REACH, REACH + 1):
-        for dx in range(-REACH, REACH + 1):
-            there = planes[:, 0] + planes[:, 1] * dx + planes[:, 2] * dy
-            far = FAR_FADE * (dx * dx + dy * dy)
-            for values, weights, look, share in (
-                    (d, m, color, 1.0), (carried[0], evidence, carried_color, CARRIED_SHARE)):
-                alike = _likeness(color, _moved(look, dy, dx), likeness, far)
-                weight = share * alike * _moved(weights, dy, dx)  # H W
-                off = np.abs(_moved(values, dy, dx) - there) / sigma
-                costs += weight * np.minimum(off, CAP)
+    for dy, dx in VOTERS:
+        there = planes[:, 0] + planes[:, 1] * dx + planes[:, 2] * dy  # N H W
+        far = FAR_FADE * (dx * dx + dy * dy)
+        for values, weights, look, share in (
+                (d, m, color, 1.0), (carried[0], evidence, carried_color, CARRIED_SHARE)):
+            alike = _likeness(color, _moved(look, dy, dx), likeness, far)
+            weight = share * alike * _moved(weights, dy, dx)  # H W
+            costs += weight * np.minimum(np.abs(_moved(values, dy, dx) - there), CAP * sigma)
     best = np.argmin(costs, axis=0)
     return np.take_along_axis(planes, best[None, None], 0)[0].astype(np.float32)
 
 
 def _candidates(start, carried, evidence, sigma, steep):
     """Return the planes around each pixel and which of them are new; its own comes first."""
-    planes, stands = [start], [np.ones(evidence.shape, bool)]
-    for dy, dx in ((0, 0), *LOOK):
+    planes, stands = [], []
+    for n, (dy, dx) in enumerate(NEAR + FAR):
         inside = _moved(np.ones(evidence.shape, np.float32), dy, dx) > 0
-        for field, known in ((start, inside), (carried, _moved(evidence, dy, dx) > 0)):
+        fields = [(start, inside), (carried, _moved(evidence, dy, dx) > 0)]
+        for field, known in fields[:2 if n < len(NEAR) else 1]:
             plane = _moved(field, dy, dx)  # 3 H W
             plane[0] -= plane[1] * dx + plane[2] * dy
-            new = known & (plane[0] > 0) & (np.sum(stands, axis=0) < MOST)
+            new = known & (plane[0] > 0)
+            if stands:
+                new &= np.sum(stands, axis=0) < MOST
             for other, stood in zip(planes, stands):
                 turn = np.abs(plane[1:] - other[1:]).sum(0) * steep
                 same = (np.abs(plane[0] - other[0]) <= DIFFERENT * sigma) & (turn <= sigma)
                 new &= ~(stood & same)
             planes.append(plane)
             stands.append(new)
-    # where nothing flags a pixel its own plane is the only one, as in the fused twin
     return np.stack(planes), np.stack(stands)
 
 

@@ -15,16 +15,21 @@
 
 from __future__ import annotations
 
-import math
-
 from numba import njit, prange
 import numpy as np
+
+from graph_depth_refiner.fused.rows import FUSED, U
 
 CELL = 2  # pixels; fits are made on a lattice of cells, a window is a square of cells
 _SUMS = 11  # weight, x, y, xx, xy, yy, d, xd, yd, dd, guide
 _FIT = 6  # d, ux, uy, variance, mean guide, weight
 _NONE = np.float32(1e30)  # variance of a window without a plane
 _BLOCK = 64
+TILE = 128  # cells that are chosen for together
+_MIDDLE = np.float32(0.5 * (CELL - 1))
+_OWN, _WEIGHT, _GREY, _BEST, _BEST_D, _BEST_X, _BEST_Y, _HERE, _HERE_D, _HERE_X, _HERE_Y = (
+    U(k * TILE) for k in range(11))
+_SCRATCH = 11 * TILE
 
 
 @njit(parallel=True, nogil=True, cache=True)
@@ -65,7 +70,7 @@ def _integral(d, m, guide, sums):
 
 @njit(parallel=True, nogil=True, cache=True)
 def _fit(sums, reach, least, ridge, fits):
-    """Fit a plane to the window of every cell: fits is rows columns _FIT."""
+    """Fit a plane to the window of every cell: fits is _FIT rows columns."""
     rows, columns = sums.shape[0] - 1, sums.shape[1] - 1
     for row in prange(rows):
         s = np.empty(_SUMS)
@@ -76,8 +81,8 @@ def _fit(sums, reach, least, ridge, fits):
                 s[c] = (sums[bottom, right, c] - sums[top, right, c]
                         - sums[bottom, left, c] + sums[top, left, c])
             if s[0] < least:
-                fits[row, column, 3] = _NONE
-                fits[row, column, 5] = 0.0
+                fits[3, row, column] = _NONE
+                fits[5, row, column] = 0.0
                 continue
             scale = 1.0 / s[0]
             x, y, d = s[1] * scale, s[2] * scale, s[6] * scale
@@ -90,58 +95,87 @@ def _fit(sums, reach, least, ridge, fits):
             variance = dd - 2 * (ux * xd + uy * yd) + ux * ux * xx + 2 * ux * uy * xy \
                 + uy * uy * yy
             middle = 0.5 * (CELL - 1)
-            fits[row, column, 0] = (d + ux * (CELL * column + middle - x)
+            fits[0, row, column] = (d + ux * (CELL * column + middle - x)
                                     + uy * (CELL * row + middle - y))
-            fits[row, column, 1] = ux
-            fits[row, column, 2] = uy
+            fits[1, row, column] = ux
+            fits[2, row, column] = uy
             # three parameters are taken from the data
-            fits[row, column, 3] = max(variance, 0.0) * s[0] / (s[0] - 0.75 * least)
-            fits[row, column, 4] = s[10] * scale
-            fits[row, column, 5] = s[0]
+            fits[3, row, column] = max(variance, 0.0) * s[0] / (s[0] - 0.75 * least)
+            fits[4, row, column] = s[10] * scale
+            fits[5, row, column] = s[0]
 
 
-@njit(parallel=True, nogil=True, cache=True, fastmath=True)
-def _select(d, m, guide, fits, reaches, patience, sigma, likeness, planes, cost):
+@njit(parallel=True, **FUSED)
+def _select(d, m, guide, fits, reaches, less, noise, shade, planes, cost):
     """Give every pixel the best of nine windows of each reach around it, the widest first."""
-    height, width = d.shape
-    rows, columns = fits.shape[1], fits.shape[2]
-    noise = np.float32(sigma * sigma)
+    for y in prange(d.shape[0]):
+        t = np.empty(_SCRATCH, np.float32)
+        for side in range(CELL):  # pixels at the same place of their cells
+            for first in range(0, (d.shape[1] - side + CELL - 1) // CELL, TILE):
+                _select_tile(d, m, guide, fits, reaches, less, noise, shade, np.int64(y), side,
+                             first, t, planes, cost)
+
+
+@njit(**FUSED)
+def _select_tile(d, m, guide, fits, reaches, less, noise, shade, y, side, first, t, planes, cost):
+    """Choose for a run of cells; all that is looked at more than once is in the scratch t."""
+    count = U(min(TILE, (d.shape[1] - side + CELL - 1) // CELL - first))
+    start = U(CELL * first + side)
+    values, weights, greys = d[y], m[y], guide[y]
+    for c in range(count):
+        x = start + U(CELL) * c
+        t[_OWN + c] = values[x]
+        t[_WEIGHT + c] = np.float32(0.1) * weights[x]
+        t[_GREY + c] = greys[x]
+        t[_BEST + c] = _NONE
+        t[_BEST_D + c] = t[_BEST_X + c] = t[_BEST_Y + c] = np.float32(0)
+    for k in range(reaches.size):
+        for c in range(count):
+            t[_HERE + c] = _NONE
+            t[_HERE_D + c] = t[_HERE_X + c] = t[_HERE_Y + c] = np.float32(0)
+        for dy in range(-reaches[k], reaches[k] + 1, reaches[k]):
+            r = y // CELL + dy
+            if 0 <= r < fits.shape[2]:
+                for dx in range(-reaches[k], reaches[k] + 1, reaches[k]):
+                    _compare(fits[k], r, dx, y - CELL * r, side, first, np.int64(count), noise,
+                             shade, t)
+        patient = less if k > 0 else np.float32(1)
+        for c in range(count):
+            better = t[_HERE + c] < t[_BEST + c] * patient
+            t[_BEST + c] = t[_HERE + c] if better else t[_BEST + c]
+            t[_BEST_D + c] = t[_HERE_D + c] if better else t[_BEST_D + c]
+            t[_BEST_X + c] = t[_HERE_X + c] if better else t[_BEST_X + c]
+            t[_BEST_Y + c] = t[_HERE_Y + c] if better else t[_BEST_Y + c]
+    for c in range(count):
+        x = start + U(CELL) * c
+        cost[y, x] = t[_BEST + c]
+        planes[0, y, x] = t[_BEST_D + c]
+        planes[1, y, x] = t[_BEST_X + c]
+        planes[2, y, x] = t[_BEST_Y + c]
+
+
+@njit(**{**FUSED, 'forceinline': True})
+def _compare(fits, r, dx, down, side, first, count, noise, shade, t):
+    """Let the windows of a run of cells, moved by dx, stand against the best so far."""
     cap = np.float32(16) * noise
-    image = np.float32(0.3) * noise / np.float32(likeness * likeness)
-    own, less = np.float32(0.1), np.float32(1 / patience)
-    middle = np.float32(0.5 * (CELL - 1))
-    for y in prange(height):
-        row = y // CELL
-        for x in range(width):
-            column = x // CELL
-            value, weight, grey = d[y, x], m[y, x], guide[y, x]
-            best, best_d, best_x, best_y = _NONE, np.float32(0), np.float32(0), np.float32(0)
-            for k in range(reaches.size):
-                reach = reaches[k]
-                limit = best * less if k > 0 else best
-                for dy in range(-reach, reach + 1, reach):
-                    r = row + dy
-                    if r < 0 or r >= rows:
-                        continue
-                    for dx in range(-reach, reach + 1, reach):
-                        c = column + dx
-                        if c < 0 or c >= columns:
-                            continue
-                        variance = fits[k, r, c, 3]
-                        if variance >= limit:
-                            continue
-                        ux, uy = fits[k, r, c, 1], fits[k, r, c, 2]
-                        plane = (fits[k, r, c, 0] + ux * (np.float32(x - CELL * c) - middle)
-                                 + uy * (np.float32(y - CELL * r) - middle))
-                        off = value - plane
-                        shade = grey - fits[k, r, c, 4]
-                        total = (variance + own * weight * min(off * off, cap)
-                                 + image * shade * shade)
-                        if total < limit:
-                            limit, best = total, total
-                            best_d, best_x, best_y = plane, ux, uy
-            planes[0, y, x], planes[1, y, x], planes[2, y, x] = best_d, best_x, best_y
-            cost[y, x] = best
+    right = np.float32(side - CELL * dx) - _MIDDLE
+    below = np.float32(down) - _MIDDLE
+    skip = max(0, -dx - first)
+    end = min(count, fits.shape[2] - dx - first)
+    at = U(first + dx + skip)
+    value, ux, uy = fits[0, r], fits[1, r], fits[2, r]
+    variance, mean = fits[3, r], fits[4, r]
+    for i in range(U(max(0, end - skip))):
+        c, f = U(skip) + i, at + i
+        plane = value[f] + ux[f] * right + uy[f] * below
+        off = t[_OWN + c] - plane
+        unlike = t[_GREY + c] - mean[f]
+        total = variance[f] + t[_WEIGHT + c] * min(off * off, cap) + shade * unlike * unlike
+        better = total < t[_HERE + c]
+        t[_HERE + c] = total if better else t[_HERE + c]
+        t[_HERE_D + c] = plane if better else t[_HERE_D + c]
+        t[_HERE_X + c] = ux[f] if better else t[_HERE_X + c]
+        t[_HERE_Y + c] = uy[f] if better else t[_HERE_Y + c]
 
 
 @njit(parallel=True, nogil=True, cache=True)
@@ -199,12 +233,14 @@ def start_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
     sums[:, 0] = 0
     _integral(d, m, guide, sums)
     typical = sums[-1, -1, 0] / max(1, np.count_nonzero(m))
-    fits = np.empty((len(reaches), rows, columns, _FIT), np.float32)
+    fits = np.empty((len(reaches), _FIT, rows, columns), np.float32)
     for k, reach in enumerate(reaches):
         _fit(sums, reach, 4 * typical, 0.05, fits[k])
     planes = np.empty((3, height, width), np.float32)
     cost = np.empty((height, width), np.float32)
-    _select(d, m, guide, fits, np.array(reaches), patience, sigma, likeness, planes, cost)
+    noise = sigma * sigma
+    _select(d, m, guide, fits, np.array(reaches), np.float32(1 / patience), np.float32(noise),
+            np.float32(0.3 * noise / likeness ** 2), planes, cost)
     reach = max(reaches)
     while cost.max() >= _NONE and reach < rows + columns:  # inside a large hole
         reach *= 2
@@ -217,11 +253,10 @@ def start_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
 def fill(planes: np.ndarray, cost: np.ndarray, fits: np.ndarray) -> None:
     """Give pixels without a plane that of the window around them, if that has one."""
     y, x = np.nonzero(cost >= _NONE)
-    fit = fits[y // CELL, x // CELL]  # N _FIT
-    here = fit[:, 3] < _NONE
-    y, x, fit = y[here], x[here], fit[here]
+    fit = fits[:, y // CELL, x // CELL]  # _FIT N
+    here = fit[3] < _NONE
+    y, x, fit = y[here], x[here], fit[:, here]
     middle = 0.5 * (CELL - 1)
-    planes[1:, y, x] = fit[:, 1:3].T
-    planes[0, y, x] = (fit[:, 0] + fit[:, 1] * (x % CELL - middle)
-                       + fit[:, 2] * (y % CELL - middle))
-    cost[y, x] = fit[:, 3]
+    planes[1:, y, x] = fit[1:3]
+    planes[0, y, x] = fit[0] + fit[1] * (x % CELL - middle) + fit[2] * (y % CELL - middle)
+    cost[y, x] = fit[3]

@@ -23,7 +23,7 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.fused.graph import fading
+from graph_depth_refiner.fused.fading import fading
 from graph_depth_refiner.fused.holes import weighted_median
 from graph_depth_refiner.fused.rows import FUSED, ONE, step_to, U, ZERO
 from graph_depth_refiner.prepare_rules import LEAST_SPREAD, RIDGE, VOTERS

@@ -18,15 +18,19 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.fused.graph import fading
+from graph_depth_refiner.fused.fading import fading
 from graph_depth_refiner.fused.rows import FUSED, U, ZERO
 from graph_depth_refiner.voting_rules import (
-    CAP, CARRIED_SHARE, DIFFERENT, FAR_FADE, LOOK, MOST, REACH, STEEP)
+    CAP, CARRIED_SHARE, DIFFERENT, FAR, FAR_FADE, MOST, NEAR, REACH, STEEP, VOTERS)
 
-_SIDE = 2 * REACH + 1
-_SIZE = _SIDE * _SIDE
-_LOOK = np.array(LOOK)
-_OWN = 1 + _SIDE * REACH + REACH - 1  # index of the pixel itself in its window
+_NEAR, _FAR = np.array(NEAR), np.array(FAR)
+_LOOK = np.array(NEAR + FAR)
+_ROWS = np.array([dy for dy, _ in VOTERS])
+_COLUMNS = np.array([dx for _, dx in VOTERS])
+_SIZE = len(VOTERS)
+_DY, _DX = _ROWS.astype(np.float32), _COLUMNS.astype(np.float32)
+_DISTANCE = np.float32(FAR_FADE) * (_DY * _DY + _DX * _DX)
+_INLINE = {**FUSED, 'forceinline': True}
 
 
 def vote(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,
@@ -74,9 +78,9 @@ def _vote_row(d, m, color, start, carried, evidence, carried_color, sigma, fade,
     height, width = d.shape
     limit = np.float32(DIFFERENT) * sigma
     flags = np.zeros(width, np.int32)
-    for n in range(_LOOK.shape[0]):
-        if 0 <= y + _LOOK[n, 0] < height:
-            _flag(start, y, _LOOK[n, 0], _LOOK[n, 1], start, limit, steep, sigma, flags)
+    for n in range(_FAR.shape[0]):
+        if 0 <= y + _FAR[n, 0] < height:
+            _flag(start, y, _FAR[n, 0], _FAR[n, 1], start, limit, steep, sigma, flags)
     for x in range(width):
         if evidence[y, x] > 0:
             off = abs(carried[0, y, x] - start[0, y, x])
@@ -95,19 +99,17 @@ def _vote_row(d, m, color, start, carried, evidence, carried_color, sigma, fade,
                     chosen[k, y, x] = planes[best, k]
 
 
-@njit(**FUSED)
+@njit(**_INLINE)
 def _candidates(start, carried, evidence, y, x, limit, steep, sigma, planes):
     """List the different planes around a pixel, its own first; return how many."""
     height, width = evidence.shape
-    for k in range(3):
-        planes[0, k] = start[k, y, x]
-    count = 1
-    for n in range(-1, _LOOK.shape[0]):
-        dy, dx = (0, 0) if n < 0 else (_LOOK[n, 0], _LOOK[n, 1])
+    count = 0
+    for n in range(_LOOK.shape[0]):
+        dy, dx = _LOOK[n, 0], _LOOK[n, 1]
         v, u = y + dy, x + dx
         if v < 0 or u < 0 or v >= height or u >= width:
             continue
-        for old in range(2):
+        for old in range(2 if n < _NEAR.shape[0] else 1):
             if old and evidence[v, u] <= 0:
                 continue
             field = carried if old else start
@@ -125,52 +127,45 @@ def _candidates(start, carried, evidence, y, x, limit, steep, sigma, planes):
     return count
 
 
-@njit(**FUSED)
+@njit(**_INLINE)
 def _gather(d, m, color, carried, evidence, carried_color, y, x, fade, window):
-    """Fill the window: measured d and weight, carried d and weight, and where they are."""
+    """Fill the window: measured d and weight, carried d and weight."""
     height, width = d.shape
-    if y < REACH or x < REACH or y >= height - REACH or x >= width - REACH:
-        window[:] = ZERO
-    for b in range(max(-REACH, -y), min(REACH + 1, height - y)):
-        v = y + b
-        row = (b + REACH) * _SIDE + REACH
-        for a in range(max(-REACH, -x), min(REACH + 1, width - x)):
-            u, k = x + a, row + a
-            window[0, k], window[1, k] = d[v, u], m[v, u]
-            window[2, k], window[3, k] = carried[0, v, u], evidence[v, u]
-            unlike, unlike_old = 0, 0
-            for c in range(color.shape[0]):
-                mine = int(color[c, y, x])
-                one, two = int(color[c, v, u]) - mine, int(carried_color[c, v, u]) - mine
-                unlike += one * one
-                unlike_old += two * two
-            far = np.float32(FAR_FADE) * np.float32(a * a + b * b)
-            window[4, k] = np.float32(unlike) * fade + far
-            window[5, k] = np.float32(unlike_old) * fade + far
-    measured, old = window[1], window[3]
-    one, two = window[4], window[5]
+    inside = y >= REACH and x >= REACH and y < height - REACH and x < width - REACH
+    for k in range(_SIZE):
+        v, u = y + _ROWS[k], x + _COLUMNS[k]
+        if not inside and (v < 0 or u < 0 or v >= height or u >= width):
+            window[0, k] = window[1, k] = window[2, k] = window[3, k] = ZERO
+            window[4, k] = window[5, k] = ZERO
+            continue
+        window[0, k], window[1, k] = d[v, u], m[v, u]
+        window[2, k], window[3, k] = carried[0, v, u], evidence[v, u]
+        unlike, unlike_old = np.int32(0), np.int32(0)
+        for c in range(color.shape[0]):
+            mine = np.int32(color[c, y, x])
+            one = np.int32(color[c, v, u]) - mine
+            two = np.int32(carried_color[c, v, u]) - mine
+            unlike += one * one
+            unlike_old += two * two
+        window[4, k], window[5, k] = np.float32(unlike), np.float32(unlike_old)
     for k in range(U(_SIZE)):
-        measured[k] *= fading(one[k])
-        old[k] *= np.float32(CARRIED_SHARE) * fading(two[k])
+        window[1, k] *= fading(window[4, k] * fade + _DISTANCE[k])
+    for k in range(U(_SIZE)):
+        window[3, k] *= np.float32(CARRIED_SHARE) * fading(window[5, k] * fade + _DISTANCE[k])
 
 
-@njit(**FUSED)
+@njit(**_INLINE)
 def _elect(planes, count, window, sigma):
     """Return which of the planes is nearest to all voters, each capped."""
-    inverse, cap = np.float32(1) / sigma, np.float32(CAP)
-    columns, rows = np.empty(_SIZE, np.float32), np.empty(_SIZE, np.float32)
-    for k in range(_SIZE):
-        columns[k] = np.float32(k % _SIDE - REACH)
-        rows[k] = np.float32(k // _SIDE - REACH)
-    measured, weight, old, old_weight = window[0], window[1], window[2], window[3]
+    cap = np.float32(CAP) * sigma
     best, least = 0, np.float32(np.inf)
     for n in range(count):
-        value, ux, uy = planes[n, 0] * inverse, planes[n, 1] * inverse, planes[n, 2] * inverse
+        value, ux, uy = planes[n, 0], planes[n, 1], planes[n, 2]
         total = ZERO
         for k in range(U(_SIZE)):
-            there = value + ux * columns[k] + uy * rows[k]
-            total += weight[k] * min(abs(measured[k] * inverse - there), cap)
-            total += old_weight[k] * min(abs(old[k] * inverse - there), cap)
+            there = value + ux * _DX[k] + uy * _DY[k]
+            total += window[1, k] * min(abs(window[0, k] - there), cap) \
+                + window[3, k] * min(abs(window[2, k] - there), cap)
         if total < least:
             best, least = n, total
     return best
