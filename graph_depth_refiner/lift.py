@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -70,17 +71,17 @@ def colors(image: np.ndarray) -> np.ndarray:
     return np.stack(cv2.split(image))
 
 
-def half(level: Level) -> Level:
+def half(stage: Any, level: Level) -> Level:
     """Return the level at half its size; odd last rows and columns are left out."""
     height, width = (side // 2 for side in level.d.shape)
-    d, m = _merge(level.d, level.m, SUPPORT * level.sigma, height, width)
-    guide = level.guide.reshape(-1, *level.d.shape)
-    guide = np.stack([_smaller(one, height, width) for one in guide])
+    d, m = stage.merge(level.d, level.m, SUPPORT * level.sigma)
     grey = _smaller(level.grey, height, width)
+    guide = grey if level.guide is level.grey else np.stack(
+        [_smaller(one, height, width) for one in level.guide])
     color = np.stack([_smaller(one, height, width) for one in level.color])
     k = level.intrinsics
     camera = Intrinsics(k.fx / 2, k.fy / 2, (k.cx - 0.5) / 2, (k.cy - 0.5) / 2)
-    return Level(guide[0] if level.guide.ndim == 2 else guide, grey, color, d, m,
+    return Level(guide, grey, color, d, m,
                  min(noise(d), level.sigma), camera)
 
 
@@ -89,9 +90,11 @@ def _smaller(image: np.ndarray, height: int, width: int) -> np.ndarray:
     return cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
 
 
-def _merge(d, m, close, height, width):
+def merge(d: np.ndarray, m: np.ndarray, close: float) -> tuple[np.ndarray, np.ndarray]:
     """Average the largest group of pixels of every 2x2 block that are close together."""
-    def blocks(a):
+    height, width = (side // 2 for side in d.shape)
+
+    def blocks(a: np.ndarray) -> np.ndarray:
         a = a[:2 * height, :2 * width]
         return np.stack([a[0::2, 0::2], a[0::2, 1::2], a[1::2, 0::2], a[1::2, 1::2]])
     d, m = blocks(d), blocks(m)  # 4 h w

@@ -96,7 +96,7 @@ class DepthRefiner:
         """Start from planes of this frame and of the past, take a few steps, remember."""
         config, backend, stages = self.config, self._backend, self._video_stages
         scale = lift.scale_of(config.solve_scale, measured.d.shape)
-        full, level = video.solve_level(measured, frame.image, scale)
+        full, level = video.solve_level(stages, measured, frame.image, scale)
         past = self.state if video.still_applies(self.state, frame, level) else None
         clock.done('scale')
         graph = graph_cache.update(backend, past and past.graph, level.guide, config)

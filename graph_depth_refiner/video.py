@@ -72,7 +72,7 @@ class Stages:
     def __init__(self) -> None:
         """Import them."""
         package = __package__ + ('.fused' if find_spec('numba') else '')
-        for name in ('planes', 'voting', 'temporal', 'motion'):
+        for name in ('planes', 'voting', 'temporal', 'motion', 'lift'):
             setattr(self, name, import_module(f'{package}.{name}'))
 
 
@@ -83,12 +83,13 @@ def still_applies(past: Past | None, frame: Frame, level: Level) -> bool:
             and past.intrinsics == level.intrinsics and frame.stamp >= past.stamp)
 
 
-def solve_level(measured: Any, image: np.ndarray, scale: int) -> tuple[Level, Level]:
+def solve_level(stages: Stages, measured: Any, image: np.ndarray, scale: int
+                ) -> tuple[Level, Level]:
     """Return the measurement at full resolution and at that it is solved at."""
     full = lift.full_level(measured, image)
     level = full
     while scale > 1:
-        level, scale = lift.half(level), scale // 2
+        level, scale = lift.half(stages.lift, level), scale // 2
     return full, level
 
 
@@ -159,7 +160,7 @@ def full_planes(stages: Stages, planes: np.ndarray, full: Level, level: Level) -
     if full is level:
         return planes
     scale = full.d.shape[0] // level.d.shape[0]
-    large = lift.enlarge(planes, full.d.shape, scale)
+    large = stages.lift.enlarge(planes, full.d.shape, scale)
     return stages.voting.vote(
         full.d, full.m, full.color, large, large, np.zeros_like(full.d), full.color, full.sigma,
         COLOR_LIKENESS, slopes=False)
