@@ -207,7 +207,7 @@ class RefinerConfig(Tunables):
 
     # energy
     regulariser: str = tunable(
-        'planar', 'Norms of the regulariser: the paper\'s, NLTGV, or l2 over a neighbourhood',
+        'planar', "Norms of the regulariser: the paper's, NLTGV, or l2 over a neighbourhood",
         choices=('planar', 'nltgv', 'neighbourhood'))
     reg_lambda: float = tunable(
         7.5, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
@@ -244,7 +244,6 @@ class RefinerConfig(Tunables):
     backend: str = tunable(
         'auto', 'Implementation: fused kernels on a CPU, plain torch, or compiled torch',
         choices=('auto', 'fused', 'torch', 'compiled'))
-
 
 
 PAPER = {
@@ -330,13 +329,13 @@ class NodeConfig(Tunables):
         'unit', 'Meaning of the confidence image; none: derived from the depth instead',
         choices=('zed', 'l515', 'tof_amplitude', 'unit', 'percent', 'none'))
     confidence_scale: float = tunable(
-        0.0, 'Value of the confidence image that means 1; 0 is the preset\'s',
+        0.0, "Value of the confidence image that means 1; 0 is the preset's",
         low=0.0, high=1e9)
     confidence_polarity: str = tunable(
         'preset', 'Whether higher or lower values are better',
         choices=('preset', 'higher', 'lower'))
     confidence_threshold: float = tunable(
-        -1.0, 'Confidence below this counts as none; negative is the preset\'s',
+        -1.0, "Confidence below this counts as none; negative is the preset's",
         low=-1.0, high=1.0)
 
     # camera
