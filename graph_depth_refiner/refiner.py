@@ -15,18 +15,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 import math
 import time
 
 import numpy as np
 
-from graph_depth_refiner import backends, camera, graph_cache, lift, safety, video
+from graph_depth_refiner import backends, graph_cache, lift, safety, video
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics, Provenance, Refined, Status
 from graph_depth_refiner.measure import measure, Measured
-from graph_depth_refiner.minimise import minimise
+from graph_depth_refiner.minimise import minimise, Solution
 from graph_depth_refiner.start import begin, median
+
+NO_EVIDENCE = np.zeros((1, 1), np.float32)
 
 
 class StageClock:
@@ -121,8 +124,8 @@ class DepthRefiner:
         if solution.status is Status.WORSE:
             return safety.as_input(
                 frame, measured, large, solution.status, solution.energy, clock.milliseconds)
-        return finish(solution, large, measured, config, clock,
-                      lift.spread(start.evidence, measured.d.shape, scale), graph.hit_rate)
+        return finish(stages.results.describe, solution, large, measured, config, clock,
+                      start.evidence, graph.hit_rate)
 
     def _refine_single(self, frame: Frame, measured: Measured, clock: StageClock) -> Refined:
         """Prepare a frame on its own and solve it."""
@@ -141,7 +144,8 @@ class DepthRefiner:
         if solution.status is Status.WORSE:
             return safety.as_input(
                 frame, measured, planes, solution.status, solution.energy, clock.milliseconds)
-        return finish(solution, planes, measured, self.config, clock)
+        return finish(self._video_stages.results.describe, solution, planes, measured,
+                      self.config, clock, NO_EVIDENCE)
 
     @cached_property
     def _video_stages(self) -> video.Stages:
@@ -154,28 +158,16 @@ def deadline(clock: StageClock, config: RefinerConfig) -> float:
     return clock.start + 1e-3 * budget if budget > 0 else math.inf
 
 
-def finish(solution, planes: np.ndarray, measured: Measured, config: RefinerConfig,
-           clock: StageClock, evidence: np.ndarray | None = None,
+def finish(describe: Callable, solution: Solution, planes: np.ndarray, measured: Measured,
+           config: RefinerConfig, clock: StageClock, evidence: np.ndarray,
            hit_rate: float = 0.0) -> Refined:
     """Turn planes of inverse depth into depth, normals and what is known of them."""
-    d = planes[0]
-    known = safety.known(d, config)
-    depth = np.full(d.shape, np.nan, np.float32)
-    np.divide(np.float32(1), d, out=depth, where=known)
-    normals = camera.normals(planes, measured.intrinsics).astype(np.float32)
-    normals[~known] = np.nan
-    was_measured = measured.d > 0
-    moved = np.abs(d - measured.d) > CORRECTED_UNITS * measured.unit
-    provenance = np.where(
-        was_measured, np.where(moved, Provenance.CORRECTED, Provenance.MEASURED),
-        Provenance.FILLED).astype(np.uint8)
-    provenance[~known] = Provenance.UNKNOWN
-    confidence = measured.m if evidence is None else np.maximum(
-        np.where(moved, 0, measured.m), evidence / (1 + evidence))
-    confidence = np.where(known, confidence, 0).astype(np.float32)
+    limits = (1 / config.max_depth, 1 / config.min_depth)
+    described = describe(planes, measured.d, measured.m, evidence, measured.unit,
+                         measured.intrinsics, limits)
     clock.done('finish')
-    return Refined(depth, normals, confidence, provenance, solution.status, solution.iterations,
-                   solution.energy, clock.milliseconds, hit_rate)
+    return Refined(*described, solution.status, solution.iterations, solution.energy,
+                   clock.milliseconds, hit_rate)
 
 
 def empty(measured: Measured) -> Refined:
@@ -186,6 +178,3 @@ def empty(measured: Measured) -> Refined:
         np.zeros(shape, np.float32), np.full(shape, Provenance.UNKNOWN, np.uint8),
         Status.EMPTY, 0, 0.0)
 
-
-# further than this from its measurement a pixel counts as corrected
-CORRECTED_UNITS = 3.0

@@ -72,7 +72,7 @@ class Stages:
     def __init__(self) -> None:
         """Import them."""
         package = __package__ + ('.fused' if find_spec('numba') else '')
-        for name in ('planes', 'voting', 'temporal', 'motion', 'lift'):
+        for name in ('planes', 'voting', 'temporal', 'motion', 'lift', 'results'):
             setattr(self, name, import_module(f'{package}.{name}'))
 
 

@@ -19,7 +19,16 @@ import numpy as np
 
 from graph_depth_refiner.problem import FAINT
 from graph_depth_refiner.voting_rules import (
-    CAP, CARRIED_SHARE, DIFFERENT, FAR, FAR_FADE, MOST, NEAR, STEEP, VOTERS)
+    CAP,
+    CARRIED_SHARE,
+    DIFFERENT,
+    FAR,
+    FAR_FADE,
+    MOST,
+    NEAR,
+    STEEP,
+    VOTERS,
+)
 
 
 def vote(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,

@@ -21,6 +21,7 @@ import numpy as np
 from graph_depth_refiner.frame import Intrinsics
 from graph_depth_refiner.motion_rules import BLOCK, Equations, SEEN, TERMS
 
+
 @njit(parallel=True, nogil=True, cache=True)
 def _aim(x, n, rotation, translation, camera, target, moved):
     """Move every plane: target is the pixel it lands on (-1 none), moved its d, ux, uy there."""

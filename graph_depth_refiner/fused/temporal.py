@@ -19,8 +19,7 @@ import cv2
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.temporal_rules import (
-    BIAS, CLIP, IMAGE, MISFIT, OUTLIER, SAME, SAME_SLOPE)
+from graph_depth_refiner.temporal_rules import BIAS, CLIP, IMAGE, MISFIT, OUTLIER, SAME, SAME_SLOPE
 
 _FAST = {'parallel': True, 'nogil': True, 'cache': True, 'fastmath': True}
 

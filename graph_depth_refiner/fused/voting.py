@@ -21,7 +21,17 @@ import numpy as np
 from graph_depth_refiner.fused.fading import fading
 from graph_depth_refiner.fused.rows import FUSED, U, ZERO
 from graph_depth_refiner.voting_rules import (
-    CAP, CARRIED_SHARE, DIFFERENT, FAR, FAR_FADE, MOST, NEAR, REACH, STEEP, VOTERS)
+    CAP,
+    CARRIED_SHARE,
+    DIFFERENT,
+    FAR,
+    FAR_FADE,
+    MOST,
+    NEAR,
+    REACH,
+    STEEP,
+    VOTERS,
+)
 
 _NEAR, _FAR = np.array(NEAR), np.array(FAR)
 _LOOK = np.array(NEAR + FAR)
