@@ -22,6 +22,10 @@ import numpy as np
 TERMS = 8  # rotation, translation, gain and bias of the image
 SEEN = TERMS * (TERMS + 3) // 2  # where the counts stand behind the sums
 BLOCK = 20  # pixels; what moves by itself is told apart block by block
+OUTLIER = 4.0  # squared residual, in its own unit, beyond which a sample does not agree
+DEPTH_SCALE = 2.0  # noise units: a residual in depth of one is this much
+FLAT_BLOCK = 1e-4  # squared gradient of the image that keeps an even block in its place
+EDGE_ON = 0.8  # a plane half a pixel aside differs less than this from its point, as a ratio
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,6 +44,7 @@ def vote(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,
     """
     steep = STEEP if slopes else 0.0
     planes, stands = _candidates(start, carried, evidence, sigma, steep)  # N 3 H W, N H W
+    stands[1:] &= _in_question(start, carried, evidence, sigma, steep)
     costs = np.where(stands, 0, np.inf).astype(np.float32)  # N H W
     for dy, dx in VOTERS:
         there = planes[:, 0] + planes[:, 1] * dx + planes[:, 2] * dy  # N H W
@@ -70,12 +71,26 @@ def _candidates(start, carried, evidence, sigma, steep):
             if stands:
                 new &= np.sum(stands, axis=0) < MOST
             for other, stood in zip(planes, stands):
-                turn = np.abs(plane[1:] - other[1:]).sum(0) * steep
-                same = (np.abs(plane[0] - other[0]) <= DIFFERENT * sigma) & (turn <= sigma)
-                new &= ~(stood & same)
+                new &= ~(stood & _same(plane, other, sigma, steep))
             planes.append(plane)
             stands.append(new)
     return np.stack(planes), np.stack(stands)
+
+
+def _in_question(start, carried, evidence, sigma, steep):
+    """Return where planes farther off, or the carried one, are not the pixel's own, H W."""
+    differs = (evidence > 0) & ~_same(start, carried, sigma, steep)
+    for dy, dx in FAR:
+        inside = _moved(np.ones(evidence.shape, np.float32), dy, dx) > 0
+        plane = _moved(start, dy, dx)
+        plane[0] -= plane[1] * dx + plane[2] * dy
+        differs |= inside & ~_same(start, plane, sigma, steep)
+    return differs
+
+
+def _same(one, other, sigma, steep):
+    turn = np.abs(one[1:] - other[1:]).sum(0) * steep
+    return (np.abs(one[0] - other[0]) <= DIFFERENT * sigma) & (turn <= sigma)
 
 
 def _likeness(color, other, likeness, far):

@@ -19,7 +19,16 @@ from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.motion_rules import BLOCK, Equations, SEEN, TERMS
+from graph_depth_refiner.motion_rules import (
+    BLOCK,
+    DEPTH_SCALE,
+    EDGE_ON,
+    Equations,
+    FLAT_BLOCK,
+    OUTLIER,
+    SEEN,
+    TERMS,
+)
 
 
 @njit(parallel=True, nogil=True, cache=True)
@@ -54,7 +63,7 @@ def _aim(x, n, rotation, translation, camera, target, moved):
             qa, qb, qc = qa / scale, qb / scale, qc / scale
             there = qa * (column - cx) / fx + qb * (row - cy) / fy + qc
             straight = d / pz  # inverse depth of the point itself
-            if there < np.float32(0.8) * straight or there > np.float32(1.25) * straight:
+            if there < np.float32(EDGE_ON) * straight or np.float32(EDGE_ON) * there > straight:
                 continue  # seen edge-on: half a pixel aside the plane is elsewhere
             target[y, u] = row * width + column
             moved[0, y, u] = there
@@ -204,7 +213,7 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, light, camera, sigma
                 fur += w * gu * r
                 fvr += w * gv * r
                 acc[SEEN] += 1
-                acc[SEEN + 1] += e * e < 4
+                acc[SEEN + 1] += e * e < OUTLIER
                 # depth: point to plane, at the centre of the pixel it lands on
                 column, row = int(np.rint(hu)), int(np.rint(hv))
                 weight = m[row, column]
@@ -221,13 +230,13 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, light, camera, sigma
                 r = d[row, column] - there
                 j[0], j[1], j[2] = vy * qc - qb, qa - vx * qc, vx * qb - vy * qa
                 j[3], j[4], j[5] = there * qa, there * qb, there * qc
-                e = r / (2 * sigma)
+                e = r / (np.float32(DEPTH_SCALE) * sigma)
                 w = weight / ((1 + e * e) * (1 + e * e) * sigma * sigma)
                 _add(acc, j, r, w, 6)
                 acc[SEEN + 2] += 1
-                acc[SEEN + 3] += e * e < 4
+                acc[SEEN + 3] += e * e < OUTLIER
         # how far the block would like to move by itself, in pixels
-        floor = 1e-4 / (shade * shade)
+        floor = FLAT_BLOCK / (shade * shade)
         fuu, fvv = fuu + floor, fvv + floor
         det = fuu * fvv - fuv * fuv
         su, sv = (fvv * fur - fuv * fvr) / det, (fuu * fvr - fuv * fur) / det

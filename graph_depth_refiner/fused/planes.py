@@ -19,11 +19,25 @@ from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.fused.rows import FUSED, U
+from graph_depth_refiner.planes import fill
+from graph_depth_refiner.planes_rules import (
+    CELL,
+    CLOSE,
+    FAR,
+    FLAT,
+    LEAST_AGREE,
+    LEAST_PIXELS,
+    NONE,
+    OWN_CAP,
+    OWN_SHARE,
+    RIDGE,
+    SHADE_SHARE,
+    SPENT,
+)
 
-CELL = 2  # pixels; fits are made on a lattice of cells, a window is a square of cells
 _SUMS = 11  # weight, x, y, xx, xy, yy, d, xd, yd, dd, guide
 _FIT = 6  # d, ux, uy, variance, mean guide, weight
-_NONE = np.float32(1e30)  # variance of a window without a plane
+_NONE = np.float32(NONE)
 _BLOCK = 64
 TILE = 128  # cells that are chosen for together
 _MIDDLE = np.float32(0.5 * (CELL - 1))
@@ -69,7 +83,7 @@ def _integral(d, m, guide, sums):
 
 
 @njit(parallel=True, nogil=True, cache=True)
-def _fit(sums, reach, least, ridge, fits):
+def _fit(sums, reach, least, fits):
     """Fit a plane to the window of every cell: fits is _FIT rows columns."""
     rows, columns = sums.shape[0] - 1, sums.shape[1] - 1
     for row in prange(rows):
@@ -88,7 +102,7 @@ def _fit(sums, reach, least, ridge, fits):
             x, y, d = s[1] * scale, s[2] * scale, s[6] * scale
             xx, xy, yy = s[3] * scale - x * x, s[4] * scale - x * y, s[5] * scale - y * y
             xd, yd, dd = s[7] * scale - x * d, s[8] * scale - y * d, s[9] * scale - d * d
-            axx, ayy = xx + ridge, yy + ridge
+            axx, ayy = xx + RIDGE, yy + RIDGE
             determinant = axx * ayy - xy * xy
             ux = (xd * ayy - yd * xy) / determinant
             uy = (yd * axx - xd * xy) / determinant
@@ -100,7 +114,7 @@ def _fit(sums, reach, least, ridge, fits):
             fits[1, row, column] = ux
             fits[2, row, column] = uy
             # three parameters are taken from the data
-            fits[3, row, column] = max(variance, 0.0) * s[0] / (s[0] - 0.75 * least)
+            fits[3, row, column] = max(variance, 0.0) * s[0] / (s[0] - SPENT * least)
             fits[4, row, column] = s[10] * scale
             fits[5, row, column] = s[0]
 
@@ -125,7 +139,7 @@ def _select_tile(d, m, guide, fits, reaches, less, noise, shade, y, side, first,
     for c in range(count):
         x = start + U(CELL) * c
         t[_OWN + c] = values[x]
-        t[_WEIGHT + c] = np.float32(0.1) * weights[x]
+        t[_WEIGHT + c] = np.float32(OWN_SHARE) * weights[x]
         t[_GREY + c] = greys[x]
         t[_BEST + c] = _NONE
         t[_BEST_D + c] = t[_BEST_X + c] = t[_BEST_Y + c] = np.float32(0)
@@ -157,7 +171,7 @@ def _select_tile(d, m, guide, fits, reaches, less, noise, shade, y, side, first,
 @njit(**{**FUSED, 'forceinline': True})
 def _compare(fits, r, dx, down, side, first, count, noise, shade, t):
     """Let the windows of a run of cells, moved by dx, stand against the best so far."""
-    cap = np.float32(16) * noise
+    cap = np.float32(OWN_CAP) * noise
     right = np.float32(side - CELL * dx) - _MIDDLE
     below = np.float32(down) - _MIDDLE
     skip = max(0, -dx - first)
@@ -179,11 +193,10 @@ def _compare(fits, r, dx, down, side, first, count, noise, shade, t):
 
 
 @njit(parallel=True, nogil=True, cache=True)
-def _rescue(d, m, sigma, least, planes, cost):
+def _rescue(d, m, sigma, planes, cost):
     """Refit where a few neighbours agree with a measurement and not with its plane."""
     height, width = d.shape
-    far, close = np.float32(4 * sigma), np.float32(3 * sigma)
-    flat = 4.0  # pixels^2; keeps the slope of a handful of points tame
+    far, close = np.float32(FAR) * sigma, np.float32(CLOSE) * sigma
     start = planes.copy()
     for y in prange(height):
         for x in range(width):
@@ -209,10 +222,10 @@ def _rescue(d, m, sigma, least, planes, cost):
                         syy += w * py * py
                         sxd += w * px * off
                         syd += w * py * off
-            if count <= least:  # the pixel itself is among them
+            if count <= LEAST_AGREE:  # the pixel itself is among them
                 continue
             ax, ay, ad = sx / s, sy / s, sd / s
-            xx, xy, yy = sxx / s - ax * ax + flat, sxy / s - ax * ay, syy / s - ay * ay + flat
+            xx, xy, yy = sxx / s - ax * ax + FLAT, sxy / s - ax * ay, syy / s - ay * ay + FLAT
             xd, yd = sxd / s - ax * ad, syd / s - ay * ad
             determinant = xx * yy - xy * xy
             ux, uy = (xd * yy - yd * xy) / determinant, (yd * xx - xd * xy) / determinant
@@ -235,28 +248,16 @@ def start_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
     typical = sums[-1, -1, 0] / max(1, np.count_nonzero(m))
     fits = np.empty((len(reaches), _FIT, rows, columns), np.float32)
     for k, reach in enumerate(reaches):
-        _fit(sums, reach, 4 * typical, 0.05, fits[k])
+        _fit(sums, reach, LEAST_PIXELS * typical, fits[k])
     planes = np.empty((3, height, width), np.float32)
     cost = np.empty((height, width), np.float32)
     noise = sigma * sigma
     _select(d, m, guide, fits, np.array(reaches), np.float32(1 / patience), np.float32(noise),
-            np.float32(0.3 * noise / likeness ** 2), planes, cost)
+            np.float32(SHADE_SHARE * noise / likeness ** 2), planes, cost)
     reach = max(reaches)
     while cost.max() >= _NONE and reach < rows + columns:  # inside a large hole
         reach *= 2
-        _fit(sums, reach, 4 * typical, 0.05, fits[0])
+        _fit(sums, reach, LEAST_PIXELS * typical, fits[0])
         fill(planes, cost, fits[0])
-    _rescue(d, m, np.float32(sigma), 4, planes, cost)
+    _rescue(d, m, np.float32(sigma), planes, cost)
     return planes, cost
-
-
-def fill(planes: np.ndarray, cost: np.ndarray, fits: np.ndarray) -> None:
-    """Give pixels without a plane that of the window around them, if that has one."""
-    y, x = np.nonzero(cost >= _NONE)
-    fit = fits[:, y // CELL, x // CELL]  # _FIT N
-    here = fit[3] < _NONE
-    y, x, fit = y[here], x[here], fit[:, here]
-    middle = 0.5 * (CELL - 1)
-    planes[1:, y, x] = fit[1:3]
-    planes[0, y, x] = fit[0] + fit[1] * (x % CELL - middle) + fit[2] * (y % CELL - middle)
-    cost[y, x] = fit[3]

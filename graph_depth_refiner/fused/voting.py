@@ -102,9 +102,11 @@ def _vote_row(d, m, color, start, carried, evidence, carried_color, sigma, fade,
     for x in range(width):
         if flags[x] > 0:
             count = _candidates(start, carried, evidence, y, x, limit, steep, sigma, planes)
+            best = 0
             if count > 1:
                 _gather(d, m, color, carried, evidence, carried_color, y, x, fade, window)
                 best = _elect(planes, count, window, sigma)
+            if count > 0:
                 for k in range(3):
                     chosen[k, y, x] = planes[best, k]
 
