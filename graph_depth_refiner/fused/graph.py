@@ -15,25 +15,33 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba import get_num_threads, njit, prange, types
-from numba.extending import intrinsic
+from numba import get_num_threads, njit, prange
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.fused.rows import FUSED, ONE, step_to, U, ZERO
+from graph_depth_refiner.fused.rows import ONE, step_to, U, ZERO
+from graph_depth_refiner.fused.vectors import (
+    at_most_run,
+    choose_run,
+    equal_run,
+    fading_run,
+    inverse_root,
+    LANES,
+    less_run,
+    load_run,
+    spread_run,
+    store_run,
+    sum_run,
+)
 from graph_depth_refiner.problem import FAINT
 
 # Distances decide which edges are kept, so they must come out bit for bit as in graph.py:
 # no contraction, no reassociation.
 EXACT = {'nogil': True, 'cache': True, 'error_model': 'numpy'}
+INLINE = {**EXACT, 'forceinline': True}
 _BLOCK = 32  # rows
-TILE = 128  # pixels of a row finished at once
 _INF = np.float32(np.inf)
 _LARGE = np.float32(1e30)
-_INF_BITS = np.int64(0x7f800000)
-_LOG2E = np.float32(1.44269504)
-_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
 
 
 def build(guide: np.ndarray, config: RefinerConfig, out=None, rows=None) -> np.ndarray:
@@ -55,36 +63,13 @@ def build(guide: np.ndarray, config: RefinerConfig, out=None, rows=None) -> np.n
     return w
 
 
-@intrinsic
-def _from_bits(typing, bits):
-    """Read 32 bits as a float."""
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.FloatType())
-    return types.float32(types.int32), generate
-
-
-@njit(**{**FUSED, 'forceinline': True})
-def fading(t):
-    """Return exp(-t) for t >= 0, and 0 where that is too faint to count."""
-    t0 = min(t, np.float32(FAINT))
-    k = np.int32(t0 * _LOG2E + np.float32(0.5))
-    f = (np.float32(k) * _LN2_HIGH - t0) + np.float32(k) * _LN2_LOW
-    p = np.float32(1.9875691500e-4)
-    p = p * f + np.float32(1.3981999507e-3)
-    p = p * f + np.float32(8.3334519073e-3)
-    p = p * f + np.float32(4.1665795894e-2)
-    p = p * f + np.float32(1.6666665459e-1)
-    p = p * f + np.float32(5.0000001201e-1)
-    p = p * f * f + f + np.float32(1)
-    return p * _from_bits(np.int32((127 - k) << 23)) if t < np.float32(FAINT) else np.float32(0)
-
-
 @njit(parallel=True, **EXACT)
 def _build(padded, w, top, end, blocks, patch, keep, normalise, per_difference, per_distance):
     edges, height, width = w.shape
     pad = (padded.shape[1] - height) // 2
     q = patch // 2
     r = pad - q
+    flat = w.reshape(-1)
     for block in prange(blocks):
         first = top + (end - top) * block // blocks
         last = top + (end - top) * (block + 1) // blocks
@@ -112,13 +97,12 @@ def _build(padded, w, top, end, blocks, patch, keep, normalise, per_difference, 
                 w[o, y] = _INF
             for y in range(first, min(last, dy)):
                 w[edges - 1 - o, y] = _INF
+        keys = np.full(edges * LANES, _INF, np.float32)
         for y in range(first, last):
-            if keep:
-                _keep(w, y, keep)
-            _weigh(w, y, normalise)
+            _finish(flat, edges, height * width, y * width, width, keep, normalise, keys)
 
 
-@njit(**EXACT)
+@njit(**INLINE)
 def _differences(padded, row, dy, dx, r, n, out):
     """Square the differences between the padded guide and itself moved by the offset."""
     columns = U(out.shape[1])
@@ -136,7 +120,7 @@ def _differences(padded, row, dy, dx, r, n, out):
                 to[x] += e * e
 
 
-@njit(**EXACT)
+@njit(**INLINE)
 def _box(a, b, c, n, width, patch):
     """Sum patch x patch squares of a into c by doubling: nothing is ever subtracted."""
     columns = U(width)
@@ -162,7 +146,7 @@ def _box(a, b, c, n, width, patch):
             done += length
 
 
-@njit(**EXACT)
+@njit(**INLINE)
 def _box_row(a, b, c, columns, patch):
     """Sum runs of a into b; c is scratch."""
     for x in range(columns):
@@ -181,7 +165,7 @@ def _box_row(a, b, c, columns, patch):
             done += length
 
 
-@njit(**EXACT)
+@njit(**INLINE)
 def _exponents(t, left, right, per_difference, fade):
     """Turn patch distances into the exponents of the weights."""
     s = U(left)
@@ -189,104 +173,111 @@ def _exponents(t, left, right, per_difference, fade):
         t[s + x] = t[s + x] * per_difference + fade
 
 
-@njit(**EXACT)
+@njit(**INLINE)
 def _place(t, row, left, right, shift):
     """Copy the edges that stay inside the image to their place in a row of the graph."""
-    row[:left + shift] = _INF
+    for x in range(U(max(0, left + shift))):
+        row[x] = _INF
     a, b = U(left), U(left + shift)
     for x in range(U(right - left)):
         row[b + x] = t[a + x]
-    row[right + shift:] = _INF
+    for x in range(U(max(0, right + shift)), U(row.size)):
+        row[x] = _INF
 
 
 @njit(**EXACT)
-def _keep(w, y, keep):
-    """Keep the smallest exponents of every pixel of a row; the others become infinite."""
-    edges, _, width = w.shape
-    low = np.empty(TILE, np.int64)
-    high = np.empty(TILE, np.int64)
-    count = np.empty(TILE, np.int32)
-    limit = np.empty(TILE, np.float32)
-    for x0 in range(0, width, TILE):
-        n = U(min(TILE, width - x0))
-        _limits(w, y, U(x0), n, keep, low, high, count, limit)
-        _cut(w, y, U(x0), n, keep, count, limit)
+def _finish(w, edges, size, start, width, keep, normalise, keys):
+    """
+    Turn the exponents of a row into weights, run by run.
 
-
-@njit(**EXACT)
-def _limits(w, y, s, n, keep, low, high, count, limit):
-    """Bisect, bit by bit, for the largest exponent that is kept."""
-    for x in range(n):
-        low[x] = 0
-        high[x] = _INF_BITS
-    open_ends = True
-    while open_ends:
-        for x in range(n):
-            limit[x] = _from_bits(np.int32((low[x] + high[x]) >> 1))
-            count[x] = 0
-        for o in range(w.shape[0]):
-            t = w[o, y]
-            for x in range(n):
-                count[x] += np.int32(t[s + x] <= limit[x])
-        left = 0
-        for x in range(n):
-            middle = (low[x] + high[x]) >> 1
-            enough = count[x] >= keep
-            high[x] = middle if enough else high[x]
-            low[x] = (middle if count[x] == keep else low[x]) if enough else middle + 1
-            left += low[x] < high[x]
-        open_ends = left > 0
-    for x in range(n):
-        limit[x] = _from_bits(np.int32(high[x]))
-
-
-@njit(**EXACT)
-def _cut(w, y, s, n, keep, count, limit):
-    """Keep what is below the limit, and of what equals it the first ones."""
-    for x in range(n):
-        count[x] = keep
-    for o in range(w.shape[0]):
-        t = w[o, y]
-        for x in range(n):
-            count[x] -= np.int32(t[s + x] < limit[x])
-    for o in range(w.shape[0]):
-        t = w[o, y]
-        for x in range(n):
-            here = t[s + x]
-            tie = (here == limit[x]) & (count[x] > 0)
-            count[x] -= np.int32(tie)
-            t[s + x] = here if (here < limit[x]) | tie else _INF
-
-
-@njit(**EXACT)
-def _weigh(w, y, normalise):
-    """Turn the exponents of a row into weights; those of a pixel then sum to 1, if asked."""
-    edges, _, width = w.shape
-    least = np.empty(TILE, np.float32)
-    total = np.empty(TILE, np.float32)
-    for x0 in range(0, width, TILE):
-        s, n = U(x0), U(min(TILE, width - x0))
-        for x in range(n):
-            least[x] = _LARGE if normalise else ZERO
-            total[x] = ZERO
-        if normalise:  # the nearest neighbour gets exp(0), so that no sum vanishes
+    w is flat, `size` is that of an offset's plane and `start` the place of the row in it;
+    keys is scratch.
+    """
+    for x0 in range(0, width, LANES):
+        if x0 + LANES <= width:
             for o in range(edges):
-                t = w[o, y]
-                for x in range(n):
-                    least[x] = min(least[x], t[s + x])
+                store_run(keys, U(o * LANES), load_run(w, U(o * size + start + x0)))
+            _weigh_run(keys, edges, keep, normalise)
+            for o in range(edges):
+                store_run(w, U(o * size + start + x0), load_run(keys, U(o * LANES)))
+        else:
+            for o in range(edges):
+                for x in range(width - x0):
+                    keys[o * LANES + x] = w[o * size + start + x0 + x]
+            _weigh_run(keys, edges, keep, normalise)
+            for o in range(edges):
+                for x in range(width - x0):
+                    w[o * size + start + x0 + x] = keys[o * LANES + x]
+
+
+@njit(**EXACT)
+def _weigh_run(keys, edges, keep, normalise):
+    if keep:
+        _cut(keys, edges, keep, _limit(keys, edges, keep))
+    _weigh(keys, edges, normalise)
+
+
+@njit(**EXACT)
+def _limit(keys, edges, keep):
+    """Return the largest key that is kept in every lane, found by bisection."""
+    low, high = spread_run(ZERO), spread_run(ZERO)
+    finite = spread_run(ZERO)
+    for o in range(edges):
+        key = load_run(keys, U(o * LANES))
+        there = less_run(key, spread_run(_INF))
+        finite = finite + there
+        high = choose_run(there * less_run(high, key), key, high)
+    wanted = spread_run(np.float32(keep))
+    # with fewer finite keys than wanted all of them are kept
+    done = less_run(finite, wanted)
+    half = spread_run(np.float32(0.5))
+    while sum_run(done) < LANES:
+        middle = (low + high) * half
+        count = spread_run(ZERO)
         for o in range(edges):
-            t = w[o, y]
-            for x in range(n):
-                value = fading(t[s + x] - least[x])
-                t[s + x] = value
-                total[x] += value
-        if normalise:
-            for x in range(n):
-                total[x] = ONE / max(total[x], ONE)
-            for o in range(edges):
-                t = w[o, y]
-                for x in range(n):
-                    t[s + x] *= total[x]
+            count = count + at_most_run(load_run(keys, U(o * LANES)), middle)
+        enough = at_most_run(wanted, count)
+        # neighbouring numbers have no middle of their own
+        stuck = equal_run(middle, low) + equal_run(middle, high)
+        high = choose_run(enough, middle, high)
+        low = choose_run(enough, low, middle)
+        done = choose_run(stuck + equal_run(count, wanted), spread_run(ONE), done)
+    return high
+
+
+@njit(**EXACT)
+def _cut(keys, edges, keep, limit):
+    """Keep what is below the limit, and of what equals it the first ones."""
+    nothing, infinite = spread_run(ZERO), spread_run(_INF)
+    left = spread_run(np.float32(keep))
+    for o in range(edges):
+        left = left - less_run(load_run(keys, U(o * LANES)), limit)
+    for o in range(edges):
+        key = load_run(keys, U(o * LANES))
+        tie = equal_run(key, limit) * less_run(nothing, left)
+        left = left - tie
+        kept = less_run(key, limit) + tie
+        store_run(keys, U(o * LANES), choose_run(kept, key, infinite))
+
+
+@njit(**EXACT)
+def _weigh(keys, edges, normalise):
+    """Turn exponents into weights; those of a pixel then sum to 1, if asked."""
+    faint = spread_run(np.float32(FAINT))
+    least, total = spread_run(ZERO), spread_run(ZERO)
+    if normalise:  # the nearest neighbour gets exp(0), so that no sum vanishes
+        least = spread_run(_LARGE)
+        for o in range(edges):
+            key = load_run(keys, U(o * LANES))
+            least = choose_run(less_run(key, least), key, least)
+    for o in range(edges):
+        value = fading_run(load_run(keys, U(o * LANES)) - least, faint)
+        total = total + value
+        store_run(keys, U(o * LANES), value)
+    if normalise:
+        root = inverse_root(choose_run(total, total, spread_run(ONE)))
+        for o in range(edges):
+            store_run(keys, U(o * LANES), load_run(keys, U(o * LANES)) * (root * root))
 
 
 @njit(parallel=True, **EXACT)

@@ -155,3 +155,57 @@ def sum_run(typing, values):
             values = builder.fadd(*halves)
         return builder.extract_element(values, ir.Constant(ir.IntType(32), 0))
     return types.float32(run), generate
+
+
+def _comparison(symbol: str):
+    """Return a function that gives 1 where two runs compare so, else 0."""
+    @intrinsic
+    def compare(typing, a, b):
+        def generate(context, builder, signature, arguments):
+            there = builder.fcmp_ordered(symbol, *arguments)
+            return builder.select(
+                there, ir.Constant(_VECTOR, [1.0] * LANES), ir.Constant(_VECTOR, [0.0] * LANES))
+        return run(run, run), generate
+    return compare
+
+
+less_run, at_most_run, equal_run = (_comparison(symbol) for symbol in ('<', '<=', '=='))
+
+
+@intrinsic
+def choose_run(typing, flags, a, b):
+    """Return a where the flag is not 0, else b."""
+    def generate(context, builder, signature, arguments):
+        flags, a, b = arguments
+        return builder.select(
+            builder.fcmp_ordered('!=', flags, ir.Constant(_VECTOR, [0.0] * LANES)), a, b)
+    return run(run, run, run), generate
+
+
+@intrinsic
+def fading_run(typing, exponents, faint):
+    """Return exp(-t) for t >= 0, and 0 where t reaches `faint`, which is below 87."""
+    def generate(context, builder, signature, arguments):
+        integers = ir.VectorType(ir.IntType(32), LANES)
+
+        def constant(value):
+            return ir.Constant(_VECTOR, [value] * LANES)
+
+        def times_plus(a, b, c):
+            return builder.fadd(builder.fmul(a, b, flags=_FLAGS), c, flags=_FLAGS)
+        counts = builder.fcmp_ordered('<', *arguments)
+        t = builder.select(counts, *arguments)
+        # exp(-t) = 2^-k exp(f) with f = k ln 2 - t, at most half of ln 2
+        k = builder.fptosi(times_plus(t, constant(1.44269504), constant(0.5)), integers)
+        whole = builder.sitofp(k, _VECTOR)
+        f = builder.fsub(builder.fmul(whole, constant(0.693359375)), t)
+        f = times_plus(whole, constant(-2.12194440e-4), f)
+        series = constant(1 / 720)
+        for divisor in (120, 24, 6, 2, 1, 1):
+            series = times_plus(series, f, constant(1 / divisor))
+        power = builder.shl(
+            builder.sub(ir.Constant(integers, [127] * LANES), k),
+            ir.Constant(integers, [23] * LANES))
+        value = builder.fmul(series, builder.bitcast(power, _VECTOR))
+        return builder.select(counts, value, constant(0.0))
+    return run(run, run), generate
