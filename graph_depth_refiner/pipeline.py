@@ -33,7 +33,7 @@ from graph_depth_refiner.synchroniser import Synchroniser
 from graph_depth_refiner.worker import Worker
 
 MOST_CAUSES = 200  # remembered, so that no stream of faults fills the memory
-LONGEST_PERIOD = 10.0  # seconds; a longer pause says nothing about the rate
+LONGEST_PERIOD = 1.0  # seconds; a longer pause says nothing about the rate
 
 
 class Pipeline:
@@ -90,7 +90,11 @@ class Pipeline:
         for topic in self.inputs.values():
             topic.destroy()
         self.inputs = {}
-        return self.worker.stop(timeout) if self.worker else True
+        if self.worker and not self.worker.stop(timeout):
+            return False
+        if self.processor:
+            self.processor.close()
+        return True
 
     def withdraw(self) -> None:
         """Take back outputs and services."""
@@ -205,7 +209,7 @@ class Pipeline:
 
     def _log_once(self, sentence: str) -> None:
         """Log what is wrong with an input; what came (`got …`) makes it no other cause."""
-        if self._is_new(sentence.split(', got ')[0], sentence):
+        if self.node.context.ok() and self._is_new(sentence.split(', got ')[0], sentence):
             self.node.get_logger().warning(f'{sentence} (said once, counted in /diagnostics)')
 
     def _log_error_once(self, where: str, error: Exception) -> None:

@@ -27,10 +27,12 @@ import signal
 import sys
 import threading
 import time
+from typing import Any
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args
 from rosgraph_msgs.msg import Clock
@@ -84,7 +86,7 @@ class Player(Node):
             due = self._wait(due, message.time)
             if not self.context.ok():
                 break
-            self._bag_publishers[message.topic].publish(message.data)
+            self._publish(self._bag_publishers[message.topic], message.data)
             count += 1
         self._now = 0
         return count
@@ -116,7 +118,14 @@ class Player(Node):
             self._next_tick = time.monotonic() + self._clock_period
             message = Clock()
             message.clock.sec, message.clock.nanosec = divmod(self._now, SECOND)
-            self._clock_publisher.publish(message)
+            self._publish(self._clock_publisher, message)
+
+    def _publish(self, publisher: Publisher, message: Any) -> None:
+        try:
+            publisher.publish(message)
+        except Exception:  # of whatever kind rclpy has for it
+            if self.context.ok():  # else it was told to end just now
+                raise
 
     def _advertise(self, topic: Topic) -> None:
         try:

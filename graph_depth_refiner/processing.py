@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 import time
 from typing import Any, Protocol
@@ -31,6 +32,7 @@ from graph_depth_refiner.watch import Recent
 from graph_depth_refiner.worker import Ledger
 
 WARM_UP_SHAPE = (240, 320)
+URGENT = {'depth_refined/image', 'depth_refined/camera_info', 'disparity_refined'}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,32 @@ class Outlet(Protocol):
         """Publish a message as it is."""
 
 
+class Outbox:
+    """A thread that publishes the bulk of one frame while the next is being refined."""
+
+    def __init__(self, doubt: Callable[[str], None]) -> None:
+        """Start idle; `doubt` is told what goes wrong."""
+        self._thread = ThreadPoolExecutor(1, 'outbox')
+        self._doubt = doubt
+        self._last: Future | None = None
+
+    def hand_over(self, act: Callable[[], None]) -> None:
+        """Let something be done after what was handed over before, waiting for that."""
+        self._wait()
+        self._last = self._thread.submit(act)
+
+    def close(self) -> None:
+        """End after what is being done."""
+        self._thread.shutdown()
+        self._wait()
+
+    def _wait(self) -> None:
+        error = self._last.exception() if self._last else None
+        self._last = None
+        if error:
+            self._doubt(f'outputs: {type(error).__name__}: {error}')
+
+
 class Processor:
     """Refines jobs one by one, in the worker's thread; sole owner of the refiner."""
 
@@ -74,6 +102,7 @@ class Processor:
         self._settings, self._clock = settings, clock
         self._outlet, self._doubt = outlet, doubt
         self._assembler = Assembler()
+        self._outbox = Outbox(doubt)
         self._epoch = 0
         self.refiner: DepthRefiner | None = None
         self.shedder = Shedder()
@@ -88,6 +117,10 @@ class Processor:
         self.refiner = DepthRefiner(settings.refiner, settings.node.device)
         self.refiner.warm_up(WARM_UP_SHAPE)
         warm_up()
+
+    def close(self) -> None:
+        """End after what is being published."""
+        self._outbox.close()
 
     def process(self, job: Job) -> None:
         """Bring a job to its end; ValueError is the input's fault, all else is ours."""
@@ -124,10 +157,16 @@ class Processor:
         except Exception:
             self.refiner.reset()  # what is carried on may be half of this frame
             raise
-        for topic in wanted:
-            self._outlet.publish(
-                topic, job.inputs.depth.header, OUTPUTS[topic].fields(assembled, refined))
+        self._publish(URGENT & set(wanted), assembled, refined)
         self._note(job, assembled, refined)
+        self._outbox.hand_over(
+            lambda: self._publish(set(wanted) - URGENT, assembled, refined))
+
+    def _publish(self, topics: set[str], assembled: Assembled, refined: Refined) -> None:
+        header = assembled.inputs.depth.header
+        for topic, output in OUTPUTS.items():
+            if topic in topics:
+                self._outlet.publish(topic, header, output.fields(assembled, refined))
 
     def _note(self, job: Job, assembled: Assembled, refined: Refined) -> None:
         latency = time.perf_counter() - job.arrival
@@ -159,7 +198,6 @@ class Processor:
         if job.epoch != self._epoch:
             self._epoch = job.epoch
             self.refiner.reset()
-            self.shedder.reset()
 
     def _too_old(self, job: Job, config: NodeConfig) -> bool:
         age = self._clock() - seconds(job.inputs.depth.header.stamp)

@@ -15,15 +15,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
+from statistics import median
 
 from graph_depth_refiner.config import RefinerConfig
 
 # share of the frame period that may be spent before, and must be free after, a change
-BUSY, FREE = 0.9, 0.6
-SMOOTHING = 0.3  # weight of the newest frame
-# between two changes, so that the last one shows first
-LEAST_FRAMES, LEAST_SECONDS = 4, 0.5
+BUSY, FREE = 0.8, 0.5
+# frames whose median counts, so that a single slow one does not, and the least time between
+# two changes, so that the last one shows first
+FRAMES, LEAST_SECONDS = 5, 0.5
 RECOVERY = 3.0  # seconds of free time before work is taken up again
 
 # the stated order: share of the iterations, least solve scale
@@ -36,26 +38,24 @@ class Shedder:
     def __init__(self) -> None:
         """Start with all work done."""
         self.stage = 0
-        self._period = self._cost = 0.0  # seconds, smoothed
-        self._frames, self._seconds = 0, 0.0  # since the last change
-        self._free = 0.0  # seconds in a row
+        self._start()
 
     def reset(self) -> None:
-        """Forget the past, as when the stream starts anew."""
+        """Do all work again."""
         self.__init__()
 
     def observe(self, period: float, cost: float) -> None:
         """Take in the time between the last two frames and what the last one cost."""
-        weight = SMOOTHING if self._period else 1.0
-        self._period += weight * (period - self._period)
-        self._cost += weight * (cost - self._cost)
+        self._shares.append(cost / max(period, 1e-6))
         passed = max(period, cost)
-        self._frames += 1
         self._seconds += passed
-        self._free = self._free + passed if self._cost < FREE * self._period else 0.0
-        if self._frames < LEAST_FRAMES or self._seconds < LEAST_SECONDS:
+        if len(self._shares) < FRAMES:
             return
-        if self._cost > BUSY * self._period and self.stage < len(STAGES) - 1:
+        share = median(self._shares)
+        self._free = self._free + passed if share < FREE else 0.0
+        if self._seconds < LEAST_SECONDS:
+            return
+        if share > BUSY and self.stage < len(STAGES) - 1:
             self._change(1)
         elif self._free >= RECOVERY and self.stage > 0:
             self._change(-1)
@@ -71,4 +71,10 @@ class Shedder:
 
     def _change(self, by: int) -> None:
         self.stage += by
-        self._frames, self._seconds, self._free = 0, 0.0, 0.0
+        self._start()
+
+    def _start(self) -> None:
+        """Measure anew: what was measured at another stage says nothing."""
+        self._shares: deque[float] = deque(maxlen=FRAMES)  # of the frame period
+        self._seconds = 0.0
+        self._free = 0.0  # seconds in a row
