@@ -23,7 +23,8 @@ import numpy as np
 
 from graph_depth_refiner.lift import Level
 
-PLAN = ((2, 6, 4), (0, 3, 3))  # level of the image pyramid, stride, iterations
+# level of the image pyramid, stride, iterations, and how many times wider outliers begin
+PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 3, 3, 1.0))
 SHADE = 0.01  # difference of the image in [0, 1] that starts to count as an outlier
 PACE = 0.1  # pixels by which a block may move by itself before it is believed less
 STILL = 0.02  # pixels of the pyramid's level; smaller steps end the search there
@@ -67,12 +68,12 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
     if not near > 0:
         return Motion(np.eye(4), trusted=False)
     matrix, light, pace, found = guess.copy(), np.array([1.0, 0.0]), np.inf, None
-    for floor, stride, iterations in PLAN:
+    for floor, stride, iterations, wider in PLAN:
         before, now = pyramid[min(floor, len(pyramid) - 1)]
         for _ in range(iterations):
             found = stage.normal_equations(
                 planes, steady, before, level.d, level.m, now, stride, matrix, light,
-                level.intrinsics, level.sigma, SHADE, pace)
+                level.intrinsics, wider * level.sigma, wider * SHADE, pace)
             step = _solve(found, near)
             if not np.isfinite(step).all():
                 return Motion(np.eye(4), trusted=False)

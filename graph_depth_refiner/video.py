@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -34,6 +34,9 @@ REACHES = (8, 4, 2)  # cells from the middle to the rim of the windows planes ar
 PATIENCE = 1.3  # a wider window is kept up to so many times the cost of a narrower one
 GUIDE_LIKENESS = 0.07  # difference of the image in [0, 1] to a window's mean that counts
 COLOR_LIKENESS = 0.04  # difference of colour in [0, 1] that counts between two pixels
+USUAL = 1.3  # times the noise of a frame that carried planes may be off without more ado
+LOOSEST = 4.0  # times the noise of a frame at which noise between frames is no noise any more
+DOUBT = 2.0  # times the noise of a frame beyond which odometry is corrected by the frames
 CUT = 0.25  # share of the carried planes that must be believed, or the scene is another
 
 
@@ -52,6 +55,17 @@ class Past:
     motion: np.ndarray  # 4 4, the last one: a guess for the next
     memory: Memory | None
     graph: CachedGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """The past as seen from the new frame."""
+
+    planes: np.ndarray  # 3 H W
+    evidence: np.ndarray  # H W, in frames
+    color: np.ndarray  # C H W uint8
+    motion: np.ndarray  # 4 4
+    sigma: float  # noise between frames: at least that within one, and more on real sensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,21 +115,16 @@ def begin(stages: Stages, level: Level, past: Past | None, frame: Frame,
     lone = (own[0] <= 0) & (level.m > 0)  # too few around it for a plane
     own[0][lone] = level.d[lone]
     clock.done('planes')
-    carried, evidence, color, motion = own, np.zeros_like(level.d), level.color, np.eye(4)
-    cut = past is None
-    if past is not None:
-        moved = find_motion(stages, past, level, frame, config)
-        clock.done('motion')
-        carried, evidence, color, cut = _carry(stages, past, level, moved)
-        motion = np.eye(4) if cut else moved.matrix
-        clock.done('carry')
+    past = None if past is None else carry(stages, past, level, frame, config, clock)
+    old = Carried(own, np.zeros_like(level.d), level.color, np.eye(4), level.sigma) \
+        if past is None else past
     chosen = stages.voting.vote(
-        level.d, level.m, level.color, own, carried, evidence, color, level.sigma,
+        level.d, level.m, level.color, own, old.planes, old.evidence, old.color, old.sigma,
         COLOR_LIKENESS)
     planes, d, m, left = stages.temporal.fuse(
-        level.d, level.m, chosen, carried, evidence, level.sigma, config.evidence_limit)
+        level.d, level.m, chosen, old.planes, old.evidence, old.sigma, config.evidence_limit)
     clock.done('vote')
-    return Start(planes, d, m, left, motion, cut)
+    return Start(planes, d, m, left, old.motion, past is None)
 
 
 def aware(backend: Any, weights: Any, start: Start, level: Level, config: RefinerConfig) -> Any:
@@ -133,26 +142,43 @@ def remember(planes: np.ndarray, start: Start, level: Level, frame: Frame, graph
                 frame.depth.shape, frame.stamp, frame.pose, start.motion, memory, graph)
 
 
-def find_motion(stages: Stages, past: Past, level: Level, frame: Frame,
-                config: RefinerConfig) -> Motion:
-    """Return how the camera moved: as odometry says, or as the frames show."""
+def carry(stages: Stages, past: Past, level: Level, frame: Frame, config: RefinerConfig,
+          clock: Any) -> Carried | None:
+    """Return the past as seen from here and as far as it is believed; None after a cut."""
+    motion = find_motion(past, frame, config)
+    old = _follow(stages, past, level, motion) if motion else None
+    if motion is None or (config.motion != 'none' and old.sigma > DOUBT * level.sigma):
+        guess = past.motion if motion is None else motion.matrix
+        motion = alignment.align(
+            stages.motion, past.planes, past.evidence, past.grey, level, guess)
+        clock.done('motion')
+        old = _follow(stages, past, level, motion)
+    believed = stages.temporal.trust(
+        level.d, level.m, level.color, old.planes, old.evidence, old.color, old.sigma)
+    both = (old.evidence > 0) & (level.m > 0)
+    cut = not motion.trusted or believed[both].sum() < CUT * max(1, np.count_nonzero(both))
+    clock.done('carry')
+    return None if cut else replace(old, evidence=old.evidence * believed)
+
+
+def find_motion(past: Past, frame: Frame, config: RefinerConfig) -> Motion | None:
+    """Return how the camera moved by the configuration or odometry, None if neither says."""
     if config.motion == 'none':
         return Motion(np.eye(4))
     if config.motion == 'auto' and frame.pose is not None and past.pose is not None:
         return alignment.between(past.pose, frame.pose)
-    return alignment.align(
-        stages.motion, past.planes, past.evidence, past.grey, level, past.motion)
+    return None
 
 
-def _carry(stages: Stages, past: Past, level: Level, motion: Motion) -> tuple:
-    """Return carried planes, evidence and colour, and whether they belong to another scene."""
-    carried, evidence, color = stages.motion.carry(
+def _follow(stages: Stages, past: Past, level: Level, motion: Motion) -> Carried:
+    """Carry the past along a motion and see how far off the measurement it is."""
+    planes, evidence, color = stages.motion.carry(
         past.planes, past.evidence, past.color, motion.matrix, level.intrinsics)
-    believed = stages.temporal.trust(
-        level.d, level.m, level.color, carried, evidence, color, level.sigma)
     both = (evidence > 0) & (level.m > 0)
-    cut = not motion.trusted or believed[both].sum() < CUT * max(1, np.count_nonzero(both))
-    return carried, evidence * (0 if cut else believed), color, cut
+    residual = np.abs(level.d - planes[0])[both]
+    spread = 1.4826 * float(np.median(residual[::4])) / USUAL if residual.size else 0.0
+    sigma = min(max(spread, level.sigma), LOOSEST * level.sigma)
+    return Carried(planes, evidence, color, motion.matrix, sigma)
 
 
 def full_planes(stages: Stages, planes: np.ndarray, full: Level, level: Level) -> np.ndarray:
