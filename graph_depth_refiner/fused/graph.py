@@ -176,7 +176,7 @@ def _exponents(t, left, right, per_difference, fade):
 @njit(**INLINE)
 def _place(t, row, left, right, shift):
     """Copy the edges that stay inside the image to their place in a row of the graph."""
-    for x in range(U(max(0, left + shift))):
+    for x in range(U(max(0, min(row.size, left + shift)))):
         row[x] = _INF
     a, b = U(left), U(left + shift)
     for x in range(U(right - left)):
