@@ -18,11 +18,9 @@ import os
 
 import pytest
 
-pytest.importorskip('rclpy')
-
-from graph_depth_refiner.cli import main  # noqa: E402
-from graph_depth_refiner.soak import memory_slope  # noqa: E402
-from graph_depth_refiner.soaking.ledger import GOOD, infeasible, Ledger, LONE, MALFORMED  # noqa: E402
+from graph_depth_refiner.cli import main
+from graph_depth_refiner.soak import memory_slope
+from graph_depth_refiner.soaking.ledger import GOOD, infeasible, Ledger, LONE, MALFORMED
 
 
 def books(heard=(1, 2)):
