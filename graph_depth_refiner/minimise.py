@@ -62,7 +62,8 @@ def minimise(
     if guide is not None and config.levels > 1:
         x = _start_from_below(backend, x, d, m, unit, config, deadline, guide)
     terms = Terms(config.reg_lambda, config.reg_alpha, config.regulariser)
-    raw = input_planes(x, d, m > 0) if measured is None else input_planes(x, measured, measured > 0)
+    known, valid = (d, m > 0) if measured is None else (measured, measured > 0)
+    raw = input_planes(x, known, valid)
     if config.solver == 'irls':
         return _irls(backend.irls, (x, w, d, m, unit, terms), raw, config, deadline)
     return _adam(backend.solver, (x, w, d, m, unit, terms, memory), raw, config, deadline)

@@ -177,4 +177,3 @@ def empty(measured: Measured) -> Refined:
         np.full(shape, np.nan, np.float32), np.full((*shape, 3), np.nan, np.float32),
         np.zeros(shape, np.float32), np.full(shape, Provenance.UNKNOWN, np.uint8),
         Status.EMPTY, 0, 0.0)
-

@@ -112,9 +112,8 @@ def tampered(data: bytes) -> st.SearchStrategy[bytes]:
             if changed:
                 changed[at % len(changed)] = value
         return bytes(changed[:max(0, len(changed) - cut)]) + tail
-    edit = st.tuples(
-        st.integers(0, max(0, len(data) - 1)), st.one_of(st.sampled_from([0, 255, 127, 128]),
-                                                          st.integers(0, 255)))
+    value = st.one_of(st.sampled_from([0, 255, 127, 128]), st.integers(0, 255))
+    edit = st.tuples(st.integers(0, max(0, len(data) - 1)), value)
     return st.builds(
         apply, st.lists(edit, max_size=6),
         st.one_of(st.just(0), st.integers(0, 8), st.integers(0, len(data))),

@@ -143,8 +143,10 @@ GOOD = depth_payload(png(some_depth()))
      'expected 16-bit single-channel png, got uint8'),
     ('16UC1; compressedDepth rvl', depth_payload(b'\1\0\0\0'), 'expected an RVL size'),
     ('16UC1; compressedDepth rvl', depth_payload(rvl_body(some_depth())[:20]), 'RVL'),
-    ('16UC1; compressedDepth rvl', depth_payload(struct.pack('<II', 2 ** 31, 2 ** 31)),
+    ('16UC1; compressedDepth rvl', depth_payload(struct.pack('<II', 2 ** 14, 2 ** 14)),
      'expected at most 1000000 pixels'),
+    ('16UC1; compressedDepth rvl', depth_payload(struct.pack('<II', 2 ** 31, 2 ** 31)),
+     'expected sides of at most'),
     ('32FC1; compressedDepth png', depth_payload(png(some_depth()), float('nan')),
      'expected finite quantisation parameters'),
 ])

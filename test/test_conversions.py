@@ -147,7 +147,8 @@ def test_disparity_is_depth():
     ({'step': 11}, 'depth.step: expected at least 12 bytes a row, got 11'),
     ({'height': 5}, 'depth.data: expected 60 bytes, got 48'),
     ({'step': 2 ** 32 - 1}, 'depth.data: expected 17179869180 bytes, got 48'),
-    ({'height': 2 ** 31, 'width': 2 ** 31}, 'depth: expected at most 1000000 pixels'),
+    ({'height': 2 ** 14, 'width': 2 ** 14}, 'depth: expected at most 1000000 pixels'),
+    ({'height': 2 ** 31, 'width': 2 ** 31}, 'depth: expected sides of at most'),
     ({'encoding': 'rgb8'}, 'depth.encoding: expected one of 16UC1'),
 ])
 def test_bad_depth_is_refused(change, sentence):

@@ -15,11 +15,12 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
+
 from graph_depth_refiner import energy, graph
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.problem import REGULARISERS, SMOOTHING
-import pytest
-import torch
 
 ALPHA, LAMBDA = 5.5, 7.5
 

@@ -13,11 +13,12 @@
 # limitations under the License.
 """Frames refuse what is malformed, and measuring turns the rest into inverse depth."""
 
+import numpy as np
+import pytest
+
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.measure import measure, noise
-import numpy as np
-import pytest
 
 CAMERA = Intrinsics(fx=100.0, fy=100.0, cx=4.0, cy=3.0)
 GOOD = {

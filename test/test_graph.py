@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pytest
+
 from graph_depth_refiner import backends
 from graph_depth_refiner.config import preset, RefinerConfig
 from graph_depth_refiner.problem import offsets
-import numpy as np
-import pytest
 
 BACKENDS = ('fused', 'torch')
 SETTINGS = (

@@ -179,7 +179,6 @@ def test_arbitrary_small_frames(height, width, depths, confidences, pixels, base
 # ------------------------------------------------- steps that go wrong
 
 
-
 def test_a_frame_that_gets_worse_is_returned_as_it_came():
     # steps of a hundred times the noise cannot but raise the energy
     depth = wall((24, 32), 2.0)

@@ -25,7 +25,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / 'scripts'))
 
-import environment  # noqa: E402
+import environment  # noqa: E402, I100
 import pip_install  # noqa: E402
 import upstream  # noqa: E402
 
