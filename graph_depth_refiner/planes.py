@@ -24,6 +24,7 @@ from graph_depth_refiner.planes_rules import (
     FLAT,
     LEAST_AGREE,
     LEAST_PIXELS,
+    LEAST_SPREAD,
     NONE,
     OWN_CAP,
     OWN_SHARE,
@@ -89,6 +90,7 @@ def _fit(sums: np.ndarray, reach: int, least: float) -> np.ndarray:
     x, y, xx, xy, yy, d, xd, yd, dd, mean = s[1:] / weight
     xx, xy, yy = xx - x * x, xy - x * y, yy - y * y
     xd, yd, dd = xd - x * d, yd - y * d, dd - d * d
+    known &= xx + yy - np.hypot(xx - yy, 2 * xy) >= 2 * LEAST_SPREAD
     determinant = (xx + RIDGE) * (yy + RIDGE) - xy * xy
     ux = (xd * (yy + RIDGE) - yd * xy) / determinant
     uy = (yd * (xx + RIDGE) - xd * xy) / determinant

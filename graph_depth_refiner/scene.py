@@ -21,8 +21,17 @@ import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
 from graph_depth_refiner.shapes import Box, Cylinder, Look, NEAR, Solid, Sphere
-from graph_depth_refiner.textures import Atlas, BRICKS, CARPET, make_texture, PLASTER, SHAPES
-from graph_depth_refiner.textures import STRIPES, TILES, WOODEN
+from graph_depth_refiner.textures import (
+    Atlas,
+    BRICKS,
+    CARPET,
+    make_textures,
+    PLASTER,
+    SHAPES,
+    STRIPES,
+    TILES,
+    WOODEN,
+)
 
 UP = np.array([0.0, 0.0, 1.0])
 LANE = 1.45  # metres from the middle: the camera keeps inside, the furniture outside
@@ -57,7 +66,7 @@ class Scene:
         kinds = [int(rng.choice(_FLOORS)), PLASTER]
         kinds += [int(k) for k in rng.choice(_WALLS, 4)]
         kinds += [int(k) for k in rng.choice(_THINGS, 8)]
-        self.atlas = Atlas([make_texture(kind, rng) for kind in kinds])
+        self.atlas = Atlas(make_textures(kinds, rng))
         self._rng = rng
         self._things = range(6, len(kinds))
         self.solids: list[Solid] = [
@@ -108,6 +117,7 @@ class Scene:
             normals[seen] = surface.normals
             u[seen], v[seen], texture[seen] = surface.u, surface.v, surface.texture
             dark[seen] = solid.look.dark
+        normals /= np.linalg.norm(normals, axis=1, keepdims=True)  # radii of poles are small
         world_normals = normals.reshape(*depth.shape, 3)
         normals = world_normals @ pose[:3, :3].astype(np.float32)
         facing = _facing(normals, intrinsics)

@@ -58,20 +58,24 @@ class Atlas:
         return color
 
 
-def make_texture(kind: int, rng: np.random.Generator) -> np.ndarray:
-    """Return one random texture of a kind, SIDE SIDE 3 uint8, tileable."""
-    pattern = _PATTERNS[kind](rng)  # SIDE SIDE in about [0, 1]
-    base, accent = _colors(rng)
-    mixed = base + pattern[..., None] * (accent - base)
-    grain = 1 + 0.10 * _noise(rng, 1.0)[..., None] + 0.10 * _noise(rng, 2.2)[..., None]
-    return np.clip(mixed * grain * 255, 8, 247).astype(np.uint8)
+def make_textures(kinds: list[int], rng: np.random.Generator) -> list[np.ndarray]:
+    """Return one random texture of each kind, SIDE SIDE 3 uint8, tileable."""
+    grain = 1 + 0.10 * _noise(rng, 1.0) + 0.10 * _noise(rng, 2.2)  # each takes another piece
+    textures = []
+    for kind in kinds:
+        pattern = _PATTERNS[kind](rng).astype(np.float32)  # SIDE SIDE in about [0, 1]
+        base, accent = _colors(rng)
+        mixed = base + pattern[..., None] * (accent - base)
+        mixed *= np.roll(grain, rng.integers(0, SIDE, 2), (0, 1))[..., None]
+        textures.append(np.clip(mixed * 255, 8, 247).astype(np.uint8))
+    return textures
 
 
 def _colors(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     hue = rng.uniform(0.7, 1.3, 3)
     base = np.clip(rng.uniform(0.3, 0.75) * hue / hue.mean(), 0, 0.9)
     accent = np.clip(base * rng.choice([0.55, 0.7, 1.3]) * rng.uniform(0.9, 1.1, 3), 0, 0.95)
-    return base, accent
+    return base.astype(np.float32), accent.astype(np.float32)
 
 
 def _noise(rng: np.random.Generator, slope: float) -> np.ndarray:
@@ -88,7 +92,7 @@ def _grid() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _wooden(rng: np.random.Generator) -> np.ndarray:
-    x, y = _grid()
+    _, y = _grid()
     plank = SIDE // int(rng.choice([4, 8]))
     shade = rng.uniform(0, 1, SIDE // plank)[y // plank]
     rings = np.sin(12 * np.pi * y / plank + 2.5 * _noise(rng, 2.0))

@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+import math
+
 from numba import njit, prange
 import numpy as np
 
@@ -27,6 +29,7 @@ from graph_depth_refiner.planes_rules import (
     FLAT,
     LEAST_AGREE,
     LEAST_PIXELS,
+    LEAST_SPREAD,
     NONE,
     OWN_CAP,
     OWN_SHARE,
@@ -94,13 +97,14 @@ def _fit(sums, reach, least, fits):
             for c in range(_SUMS):
                 s[c] = (sums[bottom, right, c] - sums[top, right, c]
                         - sums[bottom, left, c] + sums[top, left, c])
-            if s[0] < least:
-                fits[3, row, column] = _NONE
-                fits[5, row, column] = 0.0
-                continue
-            scale = 1.0 / s[0]
+            scale = 1.0 / s[0] if s[0] >= least else 0.0
             x, y, d = s[1] * scale, s[2] * scale, s[6] * scale
             xx, xy, yy = s[3] * scale - x * x, s[4] * scale - x * y, s[5] * scale - y * y
+            if xx + yy - math.sqrt((xx - yy) ** 2 + 4 * xy * xy) < 2 * LEAST_SPREAD:
+                fits[0, row, column] = fits[1, row, column] = fits[2, row, column] = 0.0
+                fits[3, row, column] = _NONE
+                fits[4, row, column] = fits[5, row, column] = 0.0
+                continue
             xd, yd, dd = s[7] * scale - x * d, s[8] * scale - y * d, s[9] * scale - d * d
             axx, ayy = xx + RIDGE, yy + RIDGE
             determinant = axx * ayy - xy * xy

@@ -1,0 +1,85 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The plane start finds planes exactly, keeps edges and thin things, and has equal twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graph_depth_refiner import planes as plain
+from graph_depth_refiner.fused import planes as fused
+
+REACHES, PATIENCE, LIKENESS = (8, 4, 2), 1.3, 0.07
+twins = pytest.mark.parametrize('planes', [plain, fused], ids=['plain', 'fused'])
+
+
+def start(planes, d, m, sigma=1e-3):
+    guide = np.full(d.shape, 0.5, np.float32)
+    return planes.start_planes(d, m, guide, sigma, REACHES, PATIENCE, LIKENESS)
+
+
+def ramp(height=40, width=60):
+    y, x = np.mgrid[:height, :width].astype(np.float32)
+    return 0.5 + 2e-3 * x - 1e-3 * y, np.ones((height, width), np.float32)
+
+
+@twins
+def test_a_plane_is_found_exactly_also_in_holes(planes):
+    d, m = ramp()
+    m[10:25, 20:40] = 0  # larger than the narrow windows
+    x, _ = start(planes, np.where(m > 0, d, 0).astype(np.float32), m)
+    # the ridge of 1e-3 px^2 against pixels that spread by 0.2 px^2 or more: below 1 %
+    assert np.abs(x[1] - 2e-3).max() < 2e-5 and np.abs(x[2] + 1e-3).max() < 1e-5
+    assert np.abs(x[0] - d).max() < 2e-4  # 1 % of a slope, 10 pixels into the hole
+
+
+@twins
+def test_a_step_stays_a_step(planes):
+    d, m = ramp()
+    d[:, 30:] += 0.3
+    x, _ = start(planes, d, m)
+    assert np.abs(x[0] - d).max() < 1e-4
+
+
+@twins
+def test_a_thin_pole_is_rescued(planes):
+    d, m = ramp()
+    d[:, 30:32] = 1.0  # two pixels wide, in no window of its own
+    x, _ = start(planes, d, m)
+    # slopes of a handful of points are damped, so the pole is flat within a few units
+    assert np.abs(x[0][:, 30:32] - 1.0).max() < 5e-3
+    assert np.abs(x[0][:, :28] - d[:, :28]).max() < 1e-4
+
+
+@twins
+def test_one_pixel_is_enough_for_a_value_or_none(planes):
+    d, m = np.zeros((20, 20), np.float32), np.zeros((20, 20), np.float32)
+    d[5, 5] = m[5, 5] = 1
+    x, _ = start(planes, d, m)
+    assert np.isfinite(x).all()
+
+
+def test_twins_agree():
+    rng = np.random.default_rng(0)
+    d, m = ramp(67, 101)
+    d[20:40, 30:60] += 0.2
+    d = (d + 1e-3 * rng.standard_normal(d.shape)).astype(np.float32)
+    m = (m * (rng.random(d.shape) > 0.1) * rng.uniform(0.5, 1, d.shape)).astype(np.float32)
+    guide = rng.random(d.shape).astype(np.float32)
+    one, its = plain.start_planes(d, m, guide, 1e-3, REACHES, PATIENCE, LIKENESS)
+    other, cost = fused.start_planes(d, m, guide, 1e-3, REACHES, PATIENCE, LIKENESS)
+    close = np.abs(one - other).max(0) < 1e-5
+    assert close.mean() > 0.995  # two windows may cost the same up to rounding
+    assert np.isclose(its, cost, rtol=1e-3, atol=1e-9).mean() > 0.995
