@@ -22,11 +22,13 @@ from statistics import median
 from graph_depth_refiner.config import RefinerConfig
 
 # share of the frame period that may be spent before, and must be free after, a change
-BUSY, FREE = 0.8, 0.5
+BUSY, FREE = 0.8, 0.6
 # frames whose median counts, so that a single slow one does not, and the least time between
 # two changes, so that the last one shows first
 FRAMES, LEAST_SECONDS = 5, 0.5
-RECOVERY = 3.0  # seconds of free time before work is taken up again
+# seconds of free time before work is taken up again; doubled, up to the second number,
+# each time that proves to be too much
+RECOVERY, LONGEST_RECOVERY = 3.0, 60.0
 
 # the stated order: share of the iterations, least solve scale
 STAGES = ((1.0, 0), (0.7, 0), (0.5, 0), (0.3, 0), (0.3, 2), (0.3, 4))
@@ -38,6 +40,8 @@ class Shedder:
     def __init__(self) -> None:
         """Start with all work done."""
         self.stage = 0
+        self._recovery = RECOVERY
+        self._last_change = 0
         self._start()
 
     def reset(self) -> None:
@@ -57,7 +61,7 @@ class Shedder:
             return
         if share > BUSY and self.stage < len(STAGES) - 1:
             self._change(1)
-        elif self._free >= RECOVERY and self.stage > 0:
+        elif self._free >= self._recovery and self.stage > 0:
             self._change(-1)
 
     def apply(self, config: RefinerConfig) -> RefinerConfig:
@@ -70,6 +74,9 @@ class Shedder:
             solve_scale=max(config.solve_scale, scale))
 
     def _change(self, by: int) -> None:
+        if (self._last_change, by) == (-1, 1):
+            self._recovery = min(2 * self._recovery, LONGEST_RECOVERY)
+        self._last_change = by
         self.stage += by
         self._start()
 

@@ -81,3 +81,14 @@ def test_a_fast_camera_is_given_time_to_show_the_change():
     for _ in range(10):
         shedder.observe(0.01, 0.012)
     assert shedder.stage == 1
+
+
+def test_work_that_proves_too_much_is_tried_ever_less_often():
+    shedder, changes = Shedder(), 0
+    # all work takes 1.0 of the period, one stage less 0.5: neither can last
+    for _ in range(300):
+        before = shedder.stage
+        shedder.observe(1.0, 0.5 if shedder.stage else 1.0)
+        changes += shedder.stage != before
+    # without patience a change every 3 to 5 periods; with it 5 + 5, 5 + 6, 5 + 12, 5 + 24, …
+    assert 6 <= changes <= 16
