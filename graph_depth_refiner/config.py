@@ -261,7 +261,7 @@ STEREO = {
     'plane_slopes': True, 'depth_aware': 2, 'depth_sigma': 1.0, 'graph_symmetric': True,
     'final_median': True,
     'reg_lambda': 25.0, 'reg_alpha': 3.5,
-    'iterations': 30, 'learning_rate': 0.3, 'rate_decay': 0.03, 'slope_rate': 0.1,
+    'iterations': 30, 'learning_rate': 0.3, 'rate_decay': 0.2, 'slope_rate': 0.15,
 }
 
 PRESETS: dict[str, dict[str, Any]] = {

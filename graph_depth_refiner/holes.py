@@ -31,6 +31,8 @@ from graph_depth_refiner.holes_rules import (
     SAME_SURFACE_SLOPES,
     SAME_SURFACE_STEP,
     STEPS,
+    TOWARDS_MEAN,
+    UNDECIDED,
 )
 
 
@@ -97,8 +99,11 @@ def _from_around(values: np.ndarray, reach: np.ndarray, color: np.ndarray) -> np
     unlike = np.abs(color[:, y, x] - color[:, None]).sum(axis=0)  # 8 H W
     distance = reach * np.linalg.norm(STEPS, axis=1)[:, None, None]
     weights = np.exp(-unlike / COLOR_FADE - distance / DISTANCE_FADE) + NEGLIGIBLE
-    return weighted_median(
-        np.where(together, between, values), np.where(reach > 0, weights, 0))
+    values = np.nan_to_num(np.where(together, between, values))
+    weights = np.where(reach > 0, weights, 0)
+    median = weighted_median(values, weights)
+    apart = (values * weights).sum(axis=0) / np.maximum(weights.sum(axis=0), NEGLIGIBLE) - median
+    return np.where(np.abs(apart) > UNDECIDED, median + TOWARDS_MEAN * apart, median)
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

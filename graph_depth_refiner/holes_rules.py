@@ -39,6 +39,10 @@ RIM_CAUTION = 0.1 * (2 * RIM_ROWS + 1) * sum(k * k for k in range(1, RIM_SPAN + 
 COLOR_FADE = 0.1  # sum of the differences of the channels, in [0, 1] each
 DISTANCE_FADE = 60.0  # px
 NEGLIGIBLE = 1e-12
+# Where mean and median of what is seen around are far apart nobody knows: nearer to the mean
+# the error is smaller than with the wrong choice.
+UNDECIDED = 6.0  # units
+TOWARDS_MEAN = 0.7
 
 
 def fill_smoothly(z: np.ndarray, sure: np.ndarray) -> np.ndarray:

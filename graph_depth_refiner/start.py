@@ -33,7 +33,7 @@ from graph_depth_refiner.patches import in_range, patch_areas
 
 # Pixels between voters, units a pixel may differ from them, share that must agree with it.
 # From afar only a large majority counts: thin things have few voters of their own.
-VOTES = ((24, 8.0, 0.15), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5), (3, 1.0, 0.5))
+VOTES = ((48, 10.0, 0.15), (24, 8.0, 0.2), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5))
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,6 +70,15 @@ def test_a_gap_that_is_no_occlusion_goes_by_colour(twin):
 
 
 @BOTH
+def test_where_nobody_knows_it_is_nearly_the_mean(twin):
+    # 40 on the left, 10 on the right, nothing above or below, all of one colour: in the middle
+    # both count the same, the first of them is 10, and 0.7 of the way to the mean of 25 is 20.5
+    z = np.array([[40, 0, 10]], np.float32)
+    filled = twin.fill_occluded(z, z > 0, grey((1, 3)))
+    assert filled[0, 1] == pytest.approx(20.5, rel=1e-6)
+
+
+@BOTH
 def test_the_rim_goes_on_with_its_slope(twin):
     # slope b = 0.05, pulled towards 0 by the tenth of a full window that RIM_CAUTION adds:
     # rows in the middle have one full window of seven rows, hence 0.05 / 1.1

@@ -36,6 +36,8 @@ from graph_depth_refiner.holes_rules import (
     SAME_SURFACE_SLOPES,
     SAME_SURFACE_STEP,
     STEPS,
+    TOWARDS_MEAN,
+    UNDECIDED,
 )
 
 
@@ -111,7 +113,7 @@ def _occluded(z, sure, color, reach, steps, filled):
                 filled[y, x] = z[y, x - left]
             else:
                 count = _around(z, color, y, x, reach, steps, values, weights)
-                filled[y, x] = weighted_median(values, weights, count)
+                filled[y, x] = _agreed(values, weights, count)
 
 
 @njit(**EXACT)
@@ -166,6 +168,18 @@ def _around(z, color, y, x, reach, steps, values, weights):
         weights[count] = math.exp(-unlike / COLOR_FADE - away / DISTANCE_FADE) + NEGLIGIBLE
         count += 1
     return count
+
+
+@njit(**EXACT)
+def _agreed(values, weights, count):
+    """Return the weighted median, or nearly the mean where the two are far apart."""
+    median = weighted_median(values, weights, count)
+    total, moment = np.float32(0), np.float32(0)
+    for k in range(count):
+        total += weights[k]
+        moment += weights[k] * values[k]
+    apart = moment / total - median if count > 0 else np.float32(0)
+    return median + np.float32(TOWARDS_MEAN) * apart if abs(apart) > UNDECIDED else median
 
 
 @njit(**EXACT)
