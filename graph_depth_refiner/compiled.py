@@ -20,8 +20,10 @@ from functools import cache
 import torch
 
 from graph_depth_refiner import solver
-from graph_depth_refiner.solver import (  # noqa: F401
-    energy, finite, init, memory, planes, State, taken)
+from graph_depth_refiner.solver import energy, finite, init, memory, planes, State, taken
+
+__all__ = [
+    'energy', 'finite', 'init', 'memory', 'planes', 'State', 'step', 'taken', 'update']
 
 
 @cache

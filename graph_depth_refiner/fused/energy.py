@@ -19,9 +19,24 @@ from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.fused.rows import (
-    FUSED, INLINE, NEIGHBOURHOOD, NLTGV, SMOOTH, SMOOTH2, step_to, U, ZERO)
+    FUSED,
+    INLINE,
+    NEIGHBOURHOOD,
+    NLTGV,
+    SMOOTH,
+    SMOOTH2,
+    step_to,
+    U,
+    ZERO,
+)
 from graph_depth_refiner.fused.vectors import (
-    inside_run, inverse_root, LANES, load_run, spread_run, sum_run)
+    inside_run,
+    inverse_root,
+    LANES,
+    load_run,
+    spread_run,
+    sum_run,
+)
 from graph_depth_refiner.problem import REGULARISERS
 
 

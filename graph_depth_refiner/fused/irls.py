@@ -23,10 +23,30 @@ import numpy as np
 
 from graph_depth_refiner.fused.energy import energy as _energy
 from graph_depth_refiner.fused.rows import (
-    FUSED, INLINE, NEIGHBOURHOOD, NLTGV, ONE, own_rises, SMOOTH2, step_to, turn_norms, U,
-    wide_enough, with_margin, without_margin, ZERO)
+    FUSED,
+    INLINE,
+    NEIGHBOURHOOD,
+    NLTGV,
+    ONE,
+    own_rises,
+    SMOOTH2,
+    step_to,
+    turn_norms,
+    U,
+    wide_enough,
+    with_margin,
+    without_margin,
+    ZERO,
+)
 from graph_depth_refiner.fused.vectors import (
-    inside_run, inverse_root, LANES, load_run, spread_run, store_run, sum_run)
+    inside_run,
+    inverse_root,
+    LANES,
+    load_run,
+    spread_run,
+    store_run,
+    sum_run,
+)
 from graph_depth_refiner.problem import REGULARISERS, Terms, window_of
 
 
@@ -129,7 +149,7 @@ def _solve(state: State, inner: int) -> None:
     for _ in range(inner):
         _apply(state.p_, *system, state.image, state.dots)
         bend = state.dots.sum()
-        if not bend > 0:  # solved: nothing is left to search
+        if bend <= 0:  # solved: nothing is left to search
             return
         _advance(
             state.z_, state.p_, state.rest, state.image, state.diagonal,

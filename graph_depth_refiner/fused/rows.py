@@ -25,7 +25,13 @@ from numba import njit
 import numpy as np
 
 from graph_depth_refiner.fused.vectors import (
-    inside_run, inverse_root, LANES, load_run, spread_run, store_run)
+    inside_run,
+    inverse_root,
+    LANES,
+    load_run,
+    spread_run,
+    store_run,
+)
 from graph_depth_refiner.problem import REGULARISERS, SMOOTHING
 
 # Neither nnan nor ninf: numbers that are not finite must be noticed.

@@ -23,10 +23,30 @@ import numpy as np
 
 from graph_depth_refiner.fused.energy import energy as _energy
 from graph_depth_refiner.fused.rows import (
-    FUSED, INLINE, NEIGHBOURHOOD, nltgv, NLTGV, ONE, own_rises, planar, SMOOTH2, turn_norms, U,
-    wide_enough, with_margin, without_margin)
+    FUSED,
+    INLINE,
+    NEIGHBOURHOOD,
+    NLTGV,
+    nltgv,
+    ONE,
+    own_rises,
+    planar,
+    SMOOTH2,
+    turn_norms,
+    U,
+    wide_enough,
+    with_margin,
+    without_margin,
+)
 from graph_depth_refiner.problem import (
-    BETA1, BETA2, EPSILON, Memory, REGULARISERS, Terms, window_of)
+    BETA1,
+    BETA2,
+    EPSILON,
+    Memory,
+    REGULARISERS,
+    Terms,
+    window_of,
+)
 
 _LIMIT = np.float32(1e30)
 

@@ -1,0 +1,152 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The driver and both ADAM solvers on scenes whose minimum is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from graph_depth_refiner import backends
+from graph_depth_refiner.config import preset
+from graph_depth_refiner.frame import Status
+from graph_depth_refiner.minimise import minimise
+from graph_depth_refiner.problem import Terms
+from graph_depth_refiner.pyramid import coarser, finer
+
+BACKENDS = ('fused', 'torch')
+UNIT = 0.01
+SHAPE = (24, 40)
+
+
+def noisy_plane(seed: int = 0):
+    """Return planes to start from, data, its weight and the true inverse depth."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:SHAPE[0], :SHAPE[1]].astype(np.float32)
+    truth = 0.5 + 0.002 * x - 0.001 * y
+    m = (rng.random(SHAPE) > 0.2).astype(np.float32)
+    d = ((truth + UNIT * rng.standard_normal(SHAPE)) * m).astype(np.float32)
+    start = np.stack((np.where(m > 0, d, np.median(d[m > 0])), 0 * d, 0 * d))  # 3 H W
+    return start.astype(np.float32), d, m, truth
+
+
+def solve(backend: str, config, scale: float = 1.0, guide=None, **more):
+    """Minimise on the noisy plane, all of it scaled."""
+    stages = backends.select('cpu', backend)
+    start, d, m, _ = noisy_plane()
+    guide = np.zeros(SHAPE, np.float32) if guide is None else guide
+    w = stages.graph.build(stages.array(guide), config)
+    return minimise(
+        stages, stages.array(scale * start), w, stages.array(scale * d), stages.array(m),
+        scale * UNIT, config, guide=stages.array(guide), **more)
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_converged_finds_the_plane(backend):
+    """In a flat image all is one plane: u and d are known to far below the noise."""
+    config = preset('realtime', mode='converged', max_iterations=3000)
+    solution = solve(backend, config)
+    truth = noisy_plane()[3]
+    planes = backends.select('cpu', backend).numpy(solution.x)
+    assert solution.status is Status.CONVERGED
+    assert np.abs(planes[0] - truth).mean() < 0.3 * UNIT
+    np.testing.assert_allclose(planes[1].mean(), 0.002, atol=1e-4)
+    np.testing.assert_allclose(planes[2].mean(), -0.001, atol=1e-4)
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+@pytest.mark.parametrize('solver', ['adam', 'irls'])
+def test_scaled_scene_gives_the_scaled_result(backend, solver):
+    """All steps are in noise units, so a scene in other units changes nothing else."""
+    config = preset('realtime', iterations=20, solver=solver)
+    to_numpy = backends.select('cpu', backend).numpy
+    one = to_numpy(solve(backend, config).x)
+    for scale in (0.01, 100.0):
+        other = solve(backend, config, scale)
+        np.testing.assert_allclose(to_numpy(other.x) / scale, one, atol=1e-3 * UNIT)
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+@pytest.mark.parametrize('settings', [
+    {'solver': 'adam'}, {'solver': 'irls'}, {'solver': 'adam', 'levels': 2}])
+def test_energy_falls(backend, settings):
+    """Every way lowers the energy of the start."""
+    before = solve(backend, preset('realtime', iterations=0))
+    after = solve(backend, preset('realtime', iterations=30, **settings))
+    assert after.status is Status.REFINED
+    assert after.iterations == 30
+    assert after.energy < 0.8 * before.energy
+
+
+def test_time_budget_stops_between_steps():
+    """A deadline in the past allows no step, and says so."""
+    solution = solve('fused', preset('realtime', iterations=5), deadline=-math.inf)
+    assert solution.status is Status.BUDGET
+    assert solution.iterations == 0
+
+
+def test_converged_says_when_it_ran_out_of_steps():
+    """Some hundred steps are not enough."""
+    config = preset('realtime', mode='converged', max_iterations=400)
+    assert solve('fused', config).status is Status.NOT_CONVERGED
+
+
+def test_memory_goes_on_where_it_stopped():
+    """Two calls of five steps with the second moment carried count ten."""
+    config = preset('realtime', iterations=5)
+    first = solve('fused', config)
+    second = solve('fused', config, memory=first.memory)
+    assert first.memory.count == 5
+    assert second.memory.count == 10
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_step_that_is_not_finite_is_undone(backend):
+    """An overflowing step leaves the planes as they were, and so do all after it."""
+    stages = backends.select('cpu', backend)
+    start, d, m, _ = noisy_plane()
+    w = stages.graph.build(stages.array(np.zeros(SHAPE)), preset('realtime'))
+    state = stages.solver.init(
+        stages.array(start), w, stages.array(d), stages.array(m), UNIT, Terms(7.5, 5.5))
+    stages.solver.step(state, 0.1, 0.01)
+    good = stages.numpy(stages.solver.planes(state)).copy()
+    for rate in (math.inf, 0.1):
+        stages.solver.step(state, rate, 0.01)
+        assert not stages.solver.finite(state)
+        assert stages.solver.taken(state) == 1
+        assert (stages.numpy(stages.solver.planes(state)) == good).all()
+
+
+def test_bytes_do_not_depend_on_the_threads():
+    """Strips of rows are cut differently, sums are not."""
+    numba = pytest.importorskip('numba')
+    config = preset('realtime', iterations=5)
+    threads = numba.get_num_threads()
+    many = solve('fused', config)
+    numba.set_num_threads(1)
+    one = solve('fused', config)
+    numba.set_num_threads(threads)
+    assert (many.x == one.x).all()
+    assert many.energy == one.energy
+
+
+def test_levels_sample_as_the_paper_says():
+    """Nearest neighbours both ways; a side that does not divide is rounded down."""
+    values = np.arange(15.0).reshape(3, 5)
+    small = coarser(values, 2)
+    assert small.tolist() == [[0, 2]]
+    large = finer(small, 2, values)
+    assert large.tolist() == [[0, 0, 2, 2, 2]] * 3
