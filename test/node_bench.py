@@ -56,7 +56,8 @@ class NodeProcess:
     """The executable, as a user starts it."""
 
     def __init__(self, *arguments, module='refiner_node'):
-        self.log = Path(tempfile.mkstemp(suffix='.log')[1])
+        # in the folder that conftest.py removes at the end
+        self.log = Path(tempfile.mkstemp(suffix='.log', dir=os.environ.get('ROS_LOG_DIR'))[1])
         with self.log.open('w') as log:
             self.process = subprocess.Popen(
                 [sys.executable, '-m', f'graph_depth_refiner.{module}', *arguments],
