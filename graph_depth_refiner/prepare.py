@@ -23,7 +23,7 @@ from __future__ import annotations
 import torch
 
 from graph_depth_refiner.graph import inside
-from graph_depth_refiner.prepare_rules import LEAST_SPREAD, RIDGE, VOTERS
+from graph_depth_refiner.prepare_rules import LEAST_SPREAD, LEAST_WEIGHT, RIDGE, VOTERS
 from graph_depth_refiner.problem import offsets, window_of
 
 
@@ -85,6 +85,6 @@ def depth_aware(w: torch.Tensor, x: torch.Tensor, sigma: float) -> torch.Tensor:
         forth = rise - here[1] * dx - here[2] * dy
         back = rise - there[1] * dx - there[2] * dy
         error = torch.maximum(forth.square(), back.square())
-        fade = torch.exp(-error / (2 * sigma ** 2))
-        inside(aware[o], dy, dx).copy_(inside(w[o], dy, dx) * fade)
+        weight = inside(w[o], dy, dx) * torch.exp(-error / (2 * sigma ** 2))
+        inside(aware[o], dy, dx).copy_(torch.where(weight >= LEAST_WEIGHT, weight, 0))
     return aware

@@ -18,5 +18,7 @@ from __future__ import annotations
 VOTERS = 5  # side of the square of voters
 # Share of the spread of a fit that is added to it, so that a line of pixels has slopes too.
 RIDGE = 1e-4
-# A pixel with fainter edges is on its own: its plane faces the camera.
+# Fainter edges are dropped: scaled to sum 1, the last of them would count fully.
+LEAST_WEIGHT = 1e-6
+# A pixel without edges is on its own: its plane faces the camera.
 LEAST_SPREAD = 1e-9

@@ -89,6 +89,19 @@ def test_the_worse_of_both_predictions_counts(backend):
 
 
 @BOTH
+def test_a_pixel_that_fits_no_neighbour_loses_all_edges(backend):
+    # 12 units off with sigma 1: exp(-72) is no weight, and must not become one when scaled
+    k = stages(backend)
+    x = np.zeros((3, *SHAPE), np.float32)
+    x[0][CENTRE] = 12
+    aware = k.prepare.depth_aware(graph(k, np.zeros(SHAPE)), k.array(x), 1.0)
+    k.graph.normalise(aware)
+    found = k.numpy(aware)
+    assert np.isfinite(found).all() and (found[:, CENTRE[0], CENTRE[1]] == 0).all()
+    np.testing.assert_allclose(found.sum(axis=0)[CENTRE[0], CENTRE[1] + 1], 1, rtol=1e-5)
+
+
+@BOTH
 def test_symmetrised_weights_are_the_smaller_ones(backend):
     k = stages(backend)
     image = np.random.default_rng(0).random(SHAPE).astype(np.float32) * 0.1

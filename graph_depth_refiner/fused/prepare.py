@@ -26,7 +26,7 @@ import numpy as np
 from graph_depth_refiner.fused.fading import fading
 from graph_depth_refiner.fused.holes import weighted_median
 from graph_depth_refiner.fused.rows import FUSED, ONE, step_to, U, ZERO
-from graph_depth_refiner.prepare_rules import LEAST_SPREAD, RIDGE, VOTERS
+from graph_depth_refiner.prepare_rules import LEAST_SPREAD, LEAST_WEIGHT, RIDGE, VOTERS
 from graph_depth_refiner.problem import window_of
 
 _REACH = VOTERS // 2
@@ -170,4 +170,5 @@ def _weigh(x, w, fade, aware):
                 rise = e[t + i] - d[s + i]
                 there = rise - ux[s + i] * fx - uy[s + i] * fy
                 back = rise - ex[t + i] * fx - ey[t + i] * fy
-                new[i] = old[i] * fading(max(there * there, back * back) * fade)
+                weight = old[i] * fading(max(there * there, back * back) * fade)
+                new[i] = weight if weight >= np.float32(LEAST_WEIGHT) else ZERO
