@@ -18,8 +18,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from graph_depth_refiner.temporal_rules import (
-    BIAS, CLIP, IMAGE, MISFIT, OUTLIER, SAME, SAME_SLOPE)
+from graph_depth_refiner.temporal_rules import BIAS, CLIP, IMAGE, MISFIT, OUTLIER, SAME, SAME_SLOPE
 
 
 def trust(d: np.ndarray, m: np.ndarray, color: np.ndarray, carried: np.ndarray,

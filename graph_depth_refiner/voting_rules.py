@@ -19,7 +19,7 @@ REACH = 3  # pixels; voters are all within 2 pixels, and 8 farther ones
 VOTERS = tuple((dy, dx) for dy in range(-REACH, REACH + 1) for dx in range(-REACH, REACH + 1)
                if max(abs(dy), abs(dx)) < REACH or (dy % REACH == 0 and dx % REACH == 0))
 NEAR = ((0, 0), (-1, 0), (0, -1), (0, 1), (1, 0))
-FAR = ((-3, -3), (-3, 0), (-3, 3), (0, -3), (0, 3), (3, -3), (3, 0), (3, 3))
+FAR = ((-2, -2), (-2, 0), (-2, 2), (0, -2), (0, 2), (2, -2), (2, 0), (2, 2))
 MOST = 12  # planes that stand for election
 DIFFERENT = 1.5  # in noise units: planes whose values differ by more are two ...
 STEEP = 6.0  # ... pixels: and those whose slopes make a unit of difference over so many
