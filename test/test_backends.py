@@ -174,7 +174,8 @@ def test_kernels_are_cached_where_the_package_is_read_only(tmp_path):
         '    if "__pycache__" in str(dir): raise OSError("read-only")\n'
         '    return refuse(dir=dir)\n'
         'tempfile.TemporaryFile = only_elsewhere\n'
-        'import graph_depth_refiner.fused, os; print(os.environ["NUMBA_CACHE_DIR"])')
+        'import graph_depth_refiner.fused, os\n'
+        'print(os.path.dirname(os.environ["NUMBA_CACHE_DIR"]))')
     home = tmp_path / 'home'
     home.mkdir()
     environment = {'HOME': str(home), 'XDG_CACHE_HOME': '', 'NUMBA_CACHE_DIR': ''}

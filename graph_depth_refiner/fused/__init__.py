@@ -14,13 +14,16 @@
 """
 Fused kernels for a CPU: the numba twins of the plain torch modules, without torch.
 
-Numba keeps compiled kernels next to the sources. Where that folder is read-only, as in a
-system-wide installation, they go to the user's cache instead, or to a private temporary
-folder for a user without a home. This has to be settled before the first kernel is made.
+Compiled kernels are kept on disk: next to the sources, or, where that folder is read-only as
+in a system-wide installation, in the user's cache, or in a private temporary folder for a
+user without a home. Numba looks at a kernel's own file only to see whether it is still
+valid, but kernels take in functions and constants of other files; so the folder is named
+after the contents of all of them. This has to be settled before the first kernel is made.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 import sys
@@ -45,8 +48,22 @@ def _private(folder: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
+def _digest() -> str:
+    """Return a name for the present contents of the kernels and their constants."""
+    here = Path(__file__).parent
+    files = (*here.glob('*.py'), *here.parent.glob('*_rules.py'), here.parent / 'problem.py')
+    text = b''.join(path.read_bytes() for path in sorted(files))
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
 def _cache_folder() -> Path:
-    """Return the first folder outside the package that can hold the kernels."""
+    """Return the first folder that can hold the kernels."""
+    asked = os.environ.get(_VARIABLE)
+    if asked:
+        return Path(asked)
+    beside = Path(__file__).parent / '__pycache__'
+    if _writable(beside):
+        return beside
     cache = os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache')
     folders = (
         Path(cache) / 'graph_depth_refiner',
@@ -58,9 +75,10 @@ def _cache_folder() -> Path:
 
 
 def _settle_cache() -> None:
-    if os.environ.get(_VARIABLE) or _writable(Path(__file__).parent / '__pycache__'):
-        return
-    os.environ[_VARIABLE] = str(_cache_folder())
+    folder, digest = _cache_folder(), _digest()
+    if folder.name != digest:  # else a parent process has settled it
+        folder /= digest
+    os.environ[_VARIABLE] = str(folder)
     if 'numba' in sys.modules:
         sys.modules['numba'].core.config.CACHE_DIR = os.environ[_VARIABLE]
 
