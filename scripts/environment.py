@@ -98,7 +98,6 @@ def make_environment(sourced: str) -> None:
     if sourced:
         pip.install_missing(requirements, constraints)
     else:
-        pip.install_cpu_torch(requirements)
         pip.install('-r', requirements, '-c', constraints)
         _say('Adding launch, ros2cli and message_filters')
         upstream.install(VENV, upstream.fetch(pip))

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -31,9 +30,6 @@ import urllib.request
 # The one pip that sets everything up, also where Python comes without ensurepip.
 PIP = 'pip-26.3-py3-none-any.whl'
 PIP_SHA256 = 'f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13'
-
-# PyPI's own torch brings several GB of CUDA: of no use where no GPU is.
-CPU_TORCH = 'https://download.pytorch.org/whl/cpu'
 
 REASONS = {
     r'No space left on device|Errno 28': 'disk: it is full, free some space and run it again',
@@ -91,16 +87,6 @@ class Pip:
         """Download packages without installing them."""
         self._run([
             self.python, '-m', 'pip', 'download', *self._raw_progress(), '-d', folder, *arguments])
-
-    def install_cpu_torch(self, requirements: Path) -> None:
-        """Install the small build of torch where it suffices and can be had; else do nothing."""
-        torch = re.search('^torch==[0-9.]+', requirements.read_text(), re.MULTILINE)
-        chosen = {'PIP_INDEX_URL', 'PIP_FIND_LINKS', 'PIP_NO_INDEX'} & set(os.environ)
-        if not torch or chosen or Path('/dev/nvidia0').exists():
-            return
-        with contextlib.suppress(OSError, Failure):
-            urllib.request.urlopen(f'{CPU_TORCH}/torch/', timeout=5).close()
-            self.install('--no-deps', '--index-url', CPU_TORCH, torch[0])
 
     def install_missing(self, requirements: Path, constraints: Path) -> None:
         """Install what the surrounding Python lacks; what it has keeps its version."""
