@@ -38,29 +38,33 @@ def run(module: str, kind: str, args: list[str] | None = None) -> int:
         # no KeyboardInterrupt from just anywhere: rclpy's own handlers come on top of these
         signal.signal(number, lambda got, _: signals.append(got))
     keep_freed_memory()
-    make_node = getattr(import_module(f'graph_depth_refiner.{module}'), kind)
-    import rclpy
-    rclpy.init(args=args)
-    if signals:
-        return 0
     try:
-        node = make_node()
+        _live(module, kind, args, signals)
     except ValueError as error:
         print(f'{module}: {error}', file=sys.stderr)
-        rclpy.try_shutdown()
         return 2
-    _spin(node)
+    except Exception:  # of whatever kind rclpy has for what is ended while it begins
+        if not signals:
+            raise
     sys.stdout.flush()
     sys.stderr.flush()
     # neither a long solve nor taking apart the interpreter holds up the shutdown of a robot
     os._exit(0)
 
 
-def _spin(node: object) -> None:
+def _live(module: str, kind: str, args: list[str] | None, signals: list[int]) -> None:
+    """Make the node, spin it and take it down."""
+    make_node = getattr(import_module(f'graph_depth_refiner.{module}'), kind)
     import rclpy
     from rclpy.executors import ExternalShutdownException
-    with suppress(ExternalShutdownException):
-        rclpy.spin(node)
-    node.pipeline.stop(EXIT_TIMEOUT)
-    node.destroy_node()
-    rclpy.try_shutdown()
+    rclpy.init(args=args)
+    try:
+        if signals:
+            return
+        node = make_node()
+        with suppress(ExternalShutdownException):
+            rclpy.spin(node)
+        node.pipeline.stop(EXIT_TIMEOUT)
+        node.destroy_node()
+    finally:
+        rclpy.try_shutdown()
