@@ -82,4 +82,5 @@ def test_twins_agree():
     other, cost = fused.start_planes(d, m, guide, 1e-3, REACHES, PATIENCE, LIKENESS)
     close = np.abs(one - other).max(0) < 1e-5
     assert close.mean() > 0.995  # two windows may cost the same up to rounding
-    assert np.isclose(its, cost, rtol=1e-3, atol=1e-9).mean() > 0.995
+    # costs are variances: rounding of the sums is judged against that of the noise, 1e-6
+    assert np.isclose(its, cost, rtol=1e-3, atol=1e-8).mean() > 0.995
