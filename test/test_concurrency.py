@@ -58,32 +58,28 @@ def inputs():
 
 
 class Outlet:
-    """Keeps what is published of each frame."""
+    """Keeps what is published of each frame, told apart by the header it carries."""
 
-    def __init__(self):
-        self.frames = []
+    def __init__(self, jobs):
+        self.frames = {id(job.inputs.depth.header): {} for job in jobs}
 
     def wanted(self):
-        self.frames.append({})
         return ['depth_refined/image', 'depth_refined/confidence']
 
     def publish(self, topic, head, fields):
-        self.frames[-1][topic] = bytes(fields['data'])
-
-    def forward(self, topic, message):
-        self.frames[-1][topic] = bytes(message.data)
+        self.frames[id(head)][topic] = bytes(fields['data'])
 
 
 def made_by(settings, number, around=lambda work: work()):
     """Return what comes of a number of frames, each started afresh."""
-    outlet = Outlet()
+    jobs = [Job(inputs(), 0.0, 0.1, epoch) for epoch in range(1, number + 1)]
+    outlet = Outlet(jobs)
     processor = Processor(settings, lambda: 1.0, outlet, lambda doubt: None)
     processor.prepare()
-    messages = inputs()
-    around(lambda: [processor.process(Job(messages, 0.0, 0.1, epoch))
-                    for epoch in range(1, number + 1)])
+    around(lambda: [processor.process(job) for job in jobs])
+    processor.close()
     assert processor.ledger.snapshot() == {'refined': number}
-    return outlet.frames
+    return list(outlet.frames.values())
 
 
 @pytest.fixture(scope='module')
