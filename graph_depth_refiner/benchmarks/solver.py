@@ -114,8 +114,9 @@ def measure(scene: Scene, backend: backends.Backend, repeat: int) -> dict[str, A
     graph = timed(lambda: wait(backend.graph.build(guide, config)), repeat)
     step = timed(lambda: wait(backend.solver.step(state, *RATES)), repeat)
     pixels = scene.d.size
-    # graph once, planes in and out, both moments in and out, data and its weight
-    per_pixel = 4 * (len(w) + 3 * 6 + 2)
+    graph_bytes = getattr(state, 'packed', None) or w
+    # the graph once, planes in and out, both moments in and out, data and its weight
+    per_pixel = graph_bytes.nbytes / pixels + 4 * (3 * 6 + 2)
     return {
         'backend': backend.name, 'step_ms': step, 'graph_ms': graph,
         'bytes_per_pixel': per_pixel, 'gb_per_s': per_pixel * pixels / step / 1e6}

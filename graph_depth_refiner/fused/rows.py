@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Gradient of the regularisers, one image row at a time.
+Gradient of the regularisers and the ADAM update, one image row at a time.
 
 Planes have a margin of the graph's reach on all sides; the row y of the image is their row
 y + r. A pixel gathers what its own edges and the edges towards it ask for, so nobody writes
@@ -20,6 +20,8 @@ to another's place. Rows are taken in runs; the last run of a row overlaps the o
 """
 
 from __future__ import annotations
+
+import math
 
 from numba import njit
 import numpy as np
@@ -32,7 +34,7 @@ from graph_depth_refiner.fused.vectors import (
     spread_run,
     store_run,
 )
-from graph_depth_refiner.problem import REGULARISERS, SMOOTHING
+from graph_depth_refiner.problem import BETA1, BETA2, EPSILON, REGULARISERS, SMOOTHING
 
 # Neither nnan nor ninf: numbers that are not finite must be noticed.
 FAST = {'contract', 'reassoc', 'arcp', 'afn', 'nsz'}
@@ -43,6 +45,7 @@ PLANAR, NLTGV, NEIGHBOURHOOD = range(len(REGULARISERS))
 # Unsigned indices cannot be negative, which spares numba a test at every access.
 U = np.uint64
 ZERO, ONE = np.float32(0), np.float32(1)
+LIMIT = np.float32(1e30)  # beyond it a number is as good as infinite
 SMOOTH = np.float32(SMOOTHING)
 SMOOTH2 = np.float32(SMOOTHING * SMOOTHING)
 
@@ -220,3 +223,30 @@ def nltgv(z, w, y, r, alpha, g):
         store_run(g[0], s, gd)
         store_run(g[1], s, gx)
         store_run(g[2], s, gy)
+
+
+@njit(**INLINE)
+def update_row(z, d, m, y, r, gradient, first, second, out, lam, rate, slope_rate, two):
+    """Turn the gradient of a row into its ADAM step; return how many are not finite."""
+    bad = 0
+    n = U(d.shape[1])
+    s = U(r)
+    b1, b2 = np.float32(BETA1), np.float32(BETA2)
+    for k in range(3):
+        lr = rate if k == 0 else slope_rate
+        g, old, new = gradient[k], z[k, y + r], out[k, y + r]
+        one, sq = first[k, y], second[k, y]
+        for x in range(n):
+            g[s + x] *= lam
+        if k == 0:
+            for x in range(n):
+                e = old[s + x] - d[y, x]
+                g[s + x] += m[y, x] * e / math.sqrt(e * e + SMOOTH2)
+        for x in range(n):
+            v = g[s + x]
+            one[x] = b1 * one[x] + (ONE - b1) * v
+            sq[x] = b2 * sq[x] + (ONE - b2) * v * v
+            to = old[s + x] - lr * one[x] / (math.sqrt(sq[x] * two) + np.float32(EPSILON))
+            new[s + x] = to
+            bad += not abs(to) < LIMIT
+    return bad

@@ -16,24 +16,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-import math
 
 from numba import get_num_threads, njit, prange
 import numpy as np
 
 from graph_depth_refiner.fused.energy import energy as _energy
+from graph_depth_refiner.fused.packed import adam_packed, pack, Packed
 from graph_depth_refiner.fused.rows import (
     FUSED,
-    INLINE,
     NEIGHBOURHOOD,
     NLTGV,
     nltgv,
-    ONE,
     own_rises,
     planar,
-    SMOOTH2,
     turn_norms,
-    U,
+    update_row,
     wide_enough,
     with_margin,
     without_margin,
@@ -41,14 +38,14 @@ from graph_depth_refiner.fused.rows import (
 from graph_depth_refiner.problem import (
     BETA1,
     BETA2,
-    EPSILON,
     Memory,
     REGULARISERS,
     Terms,
     window_of,
 )
 
-_LIMIT = np.float32(1e30)
+# With at least so many edges per pixel it pays to pack the graph before the first step.
+MANY_EDGES = 48
 
 
 @dataclass
@@ -67,6 +64,7 @@ class State:
     terms: Terms
     count: int  # of ADAM, which may run on from frame to frame
     width: int  # of the image; the arrays are never narrower than a run
+    packed: Packed | None  # the graph once more, in the order of the steps
     taken: int = 0
 
 
@@ -78,7 +76,8 @@ def init(x, w, d, m, unit: float, terms: Terms, memory: Memory | None = None) ->
     z = with_margin(x, unit, window_of(len(w)) // 2)
     return State(
         z, z.copy(), np.zeros(x.shape, np.float32), second, np.zeros(len(d), np.int64),
-        w, d * np.float32(1 / unit), m, unit, terms, 0 if memory is None else memory.count, width)
+        w, d * np.float32(1 / unit), m, unit, terms, 0 if memory is None else memory.count, width,
+        pack(w) if len(w) >= MANY_EDGES and terms.regulariser == 'planar' else None)
 
 
 def step(state: State, rate: float, slope_rate: float) -> None:
@@ -89,11 +88,14 @@ def step(state: State, rate: float, slope_rate: float) -> None:
     one = 1 / (1 - BETA1 ** count)
     two = 1 / (1 - BETA2 ** count)
     terms = state.terms
-    _adam(
-        state.z, state.w, state.d, state.m, state.first, state.second, state.next, state.bad,
+    planes_and_moments = (
+        state.z, state.d, state.m, state.first, state.second, state.next, state.bad,
         min(len(state.d), get_num_threads()), np.float32(terms.lam), np.float32(terms.alpha),
-        REGULARISERS.index(terms.regulariser),
         np.float32(rate * one), np.float32(slope_rate * one), np.float32(two))
+    if state.packed is None:
+        _adam(state.w, REGULARISERS.index(terms.regulariser), *planes_and_moments)
+    else:
+        adam_packed(len(state.w), *state.packed.arrays(), *planes_and_moments)
     if finite(state):
         state.z, state.next = state.next, state.z
         state.count = count
@@ -131,7 +133,7 @@ def memory(state: State) -> Memory:
 
 @njit(parallel=True, **FUSED)
 def _adam(
-        z, w, d, m, first, second, out, bad, strips, lam, alpha, regulariser, rate, slope_rate,
+        w, regulariser, z, d, m, first, second, out, bad, strips, lam, alpha, rate, slope_rate,
         two):
     height, width = d.shape
     r = (z.shape[1] - height) // 2
@@ -157,32 +159,5 @@ def _adam(
                 planar(
                     z, w, y - r, r, alpha, own[(y - r) % rows], rises, turns,
                     regulariser == NEIGHBOURHOOD, g)
-            bad[y - r] = _update(
+            bad[y - r] = update_row(
                 z, d, m, y - r, r, g, first, second, out, lam, rate, slope_rate, two)
-
-
-@njit(**INLINE)
-def _update(z, d, m, y, r, gradient, first, second, out, lam, rate, slope_rate, two):
-    """Turn the gradient of a row into its ADAM step; return how many are not finite."""
-    bad = 0
-    n = U(d.shape[1])
-    s = U(r)
-    b1, b2 = np.float32(BETA1), np.float32(BETA2)
-    for k in range(3):
-        lr = rate if k == 0 else slope_rate
-        g, old, new = gradient[k], z[k, y + r], out[k, y + r]
-        one, sq = first[k, y], second[k, y]
-        for x in range(n):
-            g[s + x] *= lam
-        if k == 0:
-            for x in range(n):
-                e = old[s + x] - d[y, x]
-                g[s + x] += m[y, x] * e / math.sqrt(e * e + SMOOTH2)
-        for x in range(n):
-            v = g[s + x]
-            one[x] = b1 * one[x] + (ONE - b1) * v
-            sq[x] = b2 * sq[x] + (ONE - b2) * v * v
-            to = old[s + x] - lr * one[x] / (math.sqrt(sq[x] * two) + np.float32(EPSILON))
-            new[s + x] = to
-            bad += not abs(to) < _LIMIT
-    return bad
