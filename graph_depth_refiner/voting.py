@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from graph_depth_refiner.problem import FAINT
 from graph_depth_refiner.voting_rules import (
     CAP,
     CARRIED_SHARE,
     DIFFERENT,
+    FADED,
     FAR,
     FAR_FADE,
-    MOST,
     NEAR,
     STEEP,
     VOTERS,
@@ -68,8 +67,6 @@ def _candidates(start, carried, evidence, sigma, steep):
             plane = _moved(field, dy, dx)  # 3 H W
             plane[0] -= plane[1] * dx + plane[2] * dy
             new = known & (plane[0] > 0)
-            if stands:
-                new &= np.sum(stands, axis=0) < MOST
             for other, stood in zip(planes, stands):
                 new &= ~(stood & _same(plane, other, sigma, steep))
             planes.append(plane)
@@ -95,8 +92,8 @@ def _same(one, other, sigma, steep):
 
 def _likeness(color, other, likeness, far):
     unlike = ((color.astype(np.float32) - other) ** 2).sum(0)  # H W
-    exponent = unlike * (0.5 / (255.0 * likeness) ** 2) + far
-    return np.where(exponent < FAINT, np.exp(-exponent), 0)
+    faded = unlike * (0.5 / (255.0 * likeness) ** 2) + far
+    return np.maximum(0, 1 - faded / FADED) ** 8
 
 
 def _moved(values: np.ndarray, dy: int, dx: int) -> np.ndarray:

@@ -20,9 +20,10 @@ VOTERS = tuple((dy, dx) for dy in range(-REACH, REACH + 1) for dx in range(-REAC
                if max(abs(dy), abs(dx)) < REACH or (dy % REACH == 0 and dx % REACH == 0))
 NEAR = ((0, 0), (-1, 0), (0, -1), (0, 1), (1, 0))
 FAR = ((-2, -2), (-2, 0), (-2, 2), (0, -2), (0, 2), (2, -2), (2, 0), (2, 2))
-MOST = 12  # planes that stand for election
 DIFFERENT = 1.5  # in noise units: planes whose values differ by more are two ...
 STEEP = 6.0  # ... pixels: and those whose slopes make a unit of difference over so many
 CAP = 3.0  # in noise units: what a voter minds at most
 CARRIED_SHARE = 0.1  # of a frame's evidence: what a carried plane's voice counts
 FAR_FADE = 0.08  # 1/px^2: how fast a voter's weight fades with its distance
+# A voter's weight is (1 - t / FADED)^8 up to t = FADED, which is close to exp(-t) and cheap.
+FADED = 8.0

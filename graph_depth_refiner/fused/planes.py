@@ -20,7 +20,16 @@ import math
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.fused.rows import FUSED, U
+from graph_depth_refiner.fused.rows import FUSED, INLINE, U
+from graph_depth_refiner.fused.vectors import (
+    choose_run,
+    LANES,
+    least_run,
+    less_run,
+    load_run,
+    spread_run,
+    store_run,
+)
 from graph_depth_refiner.planes import fill
 from graph_depth_refiner.planes_rules import (
     CELL,
@@ -42,11 +51,7 @@ _SUMS = 11  # weight, x, y, xx, xy, yy, d, xd, yd, dd, guide
 _FIT = 6  # d, ux, uy, variance, mean guide, weight
 _NONE = np.float32(NONE)
 _BLOCK = 64
-TILE = 128  # cells that are chosen for together
 _MIDDLE = np.float32(0.5 * (CELL - 1))
-_OWN, _WEIGHT, _GREY, _BEST, _BEST_D, _BEST_X, _BEST_Y, _HERE, _HERE_D, _HERE_X, _HERE_Y = (
-    U(k * TILE) for k in range(11))
-_SCRATCH = 11 * TILE
 
 
 @njit(parallel=True, nogil=True, cache=True)
@@ -126,74 +131,65 @@ def _fit(sums, reach, least, fits):
 @njit(parallel=True, **FUSED)
 def _select(d, m, guide, fits, reaches, less, noise, shade, planes, cost):
     """Give every pixel the best of nine windows of each reach around it, the widest first."""
-    for y in prange(d.shape[0]):
-        t = np.empty(_SCRATCH, np.float32)
+    height, width = d.shape
+    room = fits.shape[3]
+    for row in prange(height):
+        y = np.int64(row)
+        own, best = np.zeros((3, room), np.float32), np.empty((4, room), np.float32)
         for side in range(CELL):  # pixels at the same place of their cells
-            for first in range(0, (d.shape[1] - side + CELL - 1) // CELL, TILE):
-                _select_tile(d, m, guide, fits, reaches, less, noise, shade, np.int64(y), side,
-                             first, t, planes, cost)
+            count = (width - side + CELL - 1) // CELL
+            for c in range(count):
+                x = CELL * c + side
+                own[0, c] = d[y, x]
+                own[1, c] = np.float32(OWN_SHARE) * m[y, x]
+                own[2, c] = guide[y, x]
+            for first in range(0, count, LANES):
+                _choose(own, U(first), fits, y, side, reaches, less, noise, shade, best)
+            for c in range(count):
+                x = CELL * c + side
+                cost[y, x] = best[0, c]
+                planes[0, y, x] = best[1, c]
+                planes[1, y, x] = best[2, c]
+                planes[2, y, x] = best[3, c]
 
 
-@njit(**FUSED)
-def _select_tile(d, m, guide, fits, reaches, less, noise, shade, y, side, first, t, planes, cost):
-    """Choose for a run of cells; all that is looked at more than once is in the scratch t."""
-    count = U(min(TILE, (d.shape[1] - side + CELL - 1) // CELL - first))
-    start = U(CELL * first + side)
-    values, weights, greys = d[y], m[y], guide[y]
-    for c in range(count):
-        x = start + U(CELL) * c
-        t[_OWN + c] = values[x]
-        t[_WEIGHT + c] = np.float32(OWN_SHARE) * weights[x]
-        t[_GREY + c] = greys[x]
-        t[_BEST + c] = _NONE
-        t[_BEST_D + c] = t[_BEST_X + c] = t[_BEST_Y + c] = np.float32(0)
+@njit(**INLINE)
+def _choose(own, first, fits, y, side, reaches, less, noise, shade, best):
+    """Choose a window for a run of cells: cost, d, ux and uy of the best go to `best`."""
+    margin = reaches[0]
+    value, weight, grey = load_run(own[0], first), load_run(own[1], first), load_run(own[2], first)
+    cap, shades = spread_run(np.float32(OWN_CAP) * noise), spread_run(shade)
+    none, nothing = spread_run(_NONE), spread_run(np.float32(0))
+    best_cost, best_d, best_x, best_y = none, nothing, nothing, nothing
     for k in range(reaches.size):
-        for c in range(count):
-            t[_HERE + c] = _NONE
-            t[_HERE_D + c] = t[_HERE_X + c] = t[_HERE_Y + c] = np.float32(0)
+        least, least_d, least_x, least_y = none, nothing, nothing, nothing
         for dy in range(-reaches[k], reaches[k] + 1, reaches[k]):
-            r = y // CELL + dy
-            if 0 <= r < fits.shape[2]:
-                for dx in range(-reaches[k], reaches[k] + 1, reaches[k]):
-                    _compare(fits[k], r, dx, y - CELL * r, side, first, np.int64(count), noise,
-                             shade, t)
-        patient = less if k > 0 else np.float32(1)
-        for c in range(count):
-            better = t[_HERE + c] < t[_BEST + c] * patient
-            t[_BEST + c] = t[_HERE + c] if better else t[_BEST + c]
-            t[_BEST_D + c] = t[_HERE_D + c] if better else t[_BEST_D + c]
-            t[_BEST_X + c] = t[_HERE_X + c] if better else t[_BEST_X + c]
-            t[_BEST_Y + c] = t[_HERE_Y + c] if better else t[_BEST_Y + c]
-    for c in range(count):
-        x = start + U(CELL) * c
-        cost[y, x] = t[_BEST + c]
-        planes[0, y, x] = t[_BEST_D + c]
-        planes[1, y, x] = t[_BEST_X + c]
-        planes[2, y, x] = t[_BEST_Y + c]
-
-
-@njit(**{**FUSED, 'forceinline': True})
-def _compare(fits, r, dx, down, side, first, count, noise, shade, t):
-    """Let the windows of a run of cells, moved by dx, stand against the best so far."""
-    cap = np.float32(OWN_CAP) * noise
-    right = np.float32(side - CELL * dx) - _MIDDLE
-    below = np.float32(down) - _MIDDLE
-    skip = max(0, -dx - first)
-    end = min(count, fits.shape[2] - dx - first)
-    at = U(first + dx + skip)
-    value, ux, uy = fits[0, r], fits[1, r], fits[2, r]
-    variance, mean = fits[3, r], fits[4, r]
-    for i in range(U(max(0, end - skip))):
-        c, f = U(skip) + i, at + i
-        plane = value[f] + ux[f] * right + uy[f] * below
-        off = t[_OWN + c] - plane
-        unlike = t[_GREY + c] - mean[f]
-        total = variance[f] + t[_WEIGHT + c] * min(off * off, cap) + shade * unlike * unlike
-        better = total < t[_HERE + c]
-        t[_HERE + c] = total if better else t[_HERE + c]
-        t[_HERE_D + c] = plane if better else t[_HERE_D + c]
-        t[_HERE_X + c] = ux[f] if better else t[_HERE_X + c]
-        t[_HERE_Y + c] = uy[f] if better else t[_HERE_Y + c]
+            row = y // CELL + dy
+            below = spread_run(np.float32(y - CELL * row) - _MIDDLE)
+            fit = fits[k, :, U(row + margin)]
+            for dx in range(-reaches[k], reaches[k] + 1, reaches[k]):
+                right = spread_run(np.float32(side - CELL * dx) - _MIDDLE)
+                at = first + U(dx + margin)
+                ux, uy = load_run(fit[1], at), load_run(fit[2], at)
+                plane = load_run(fit[0], at) + ux * right + uy * below
+                off, unlike = value - plane, grey - load_run(fit[4], at)
+                total = load_run(fit[3], at) + weight * least_run(off * off, cap) \
+                    + shades * unlike * unlike
+                better = less_run(total, least)
+                least = choose_run(better, total, least)
+                least_d = choose_run(better, plane, least_d)
+                least_x = choose_run(better, ux, least_x)
+                least_y = choose_run(better, uy, least_y)
+        patient = spread_run(less if k > 0 else np.float32(1))
+        better = less_run(least, best_cost * patient)
+        best_cost = choose_run(better, least, best_cost)
+        best_d = choose_run(better, least_d, best_d)
+        best_x = choose_run(better, least_x, best_x)
+        best_y = choose_run(better, least_y, best_y)
+    store_run(best[0], first, best_cost)
+    store_run(best[1], first, best_d)
+    store_run(best[2], first, best_x)
+    store_run(best[3], first, best_y)
 
 
 @njit(parallel=True, nogil=True, cache=True)
@@ -250,15 +246,19 @@ def start_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
     sums[:, 0] = 0
     _integral(d, m, guide, sums)
     typical = sums[-1, -1, 0] / max(1, np.count_nonzero(m))
-    fits = np.empty((len(reaches), _FIT, rows, columns), np.float32)
+    margin = reaches[0]  # the widest; beyond the image there are no planes
+    padded = np.zeros(
+        (len(reaches), _FIT, rows + 2 * margin, columns + 2 * margin + LANES), np.float32)
+    padded[:, 3] = _NONE
+    fits = padded[:, :, margin:margin + rows, margin:margin + columns]
     for k, reach in enumerate(reaches):
         _fit(sums, reach, LEAST_PIXELS * typical, fits[k])
     planes = np.empty((3, height, width), np.float32)
     cost = np.empty((height, width), np.float32)
     noise = sigma * sigma
-    _select(d, m, guide, fits, np.array(reaches), np.float32(1 / patience), np.float32(noise),
+    _select(d, m, guide, padded, np.array(reaches), np.float32(1 / patience), np.float32(noise),
             np.float32(SHADE_SHARE * noise / likeness ** 2), planes, cost)
-    reach = max(reaches)
+    reach = margin
     while cost.max() >= _NONE and reach < rows + columns:  # inside a large hole
         reach *= 2
         _fit(sums, reach, LEAST_PIXELS * typical, fits[0])

@@ -183,6 +183,24 @@ def choose_run(typing, flags, a, b):
 
 
 @intrinsic
+def abs_run(typing, values):
+    """Return the values without their sign."""
+    def generate(context, builder, signature, arguments):
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), f'llvm.fabs.v{LANES}f32')
+        return builder.call(function, arguments)
+    return run(run), generate
+
+
+@intrinsic
+def least_run(typing, a, b):
+    """Return the smaller value of each pair."""
+    def generate(context, builder, signature, arguments):
+        return builder.select(builder.fcmp_ordered('<', *arguments), *arguments)
+    return run(run, run), generate
+
+
+@intrinsic
 def fading_run(typing, exponents, faint):
     """Return exp(-t) for t >= 0, and 0 where t reaches `faint`, which is below 87."""
     def generate(context, builder, signature, arguments):

@@ -18,29 +18,43 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.fused.fading import fading
-from graph_depth_refiner.fused.rows import FUSED, U, ZERO
+from graph_depth_refiner.fused.rows import FUSED, INLINE, U, ZERO
+from graph_depth_refiner.fused.vectors import (
+    abs_run,
+    at_most_run,
+    choose_run,
+    LANES,
+    least_run,
+    less_run,
+    load_run,
+    spread_run,
+    store_run,
+    sum_run,
+)
 from graph_depth_refiner.voting_rules import (
     CAP,
     CARRIED_SHARE,
     DIFFERENT,
+    FADED,
     FAR,
     FAR_FADE,
-    MOST,
     NEAR,
     REACH,
     STEEP,
     VOTERS,
 )
 
-_NEAR, _FAR = np.array(NEAR), np.array(FAR)
-_LOOK = np.array(NEAR + FAR)
-_ROWS = np.array([dy for dy, _ in VOTERS])
-_COLUMNS = np.array([dx for _, dx in VOTERS])
+_FAR = np.array(FAR)
+# the planes that may stand: 0 of the start or 1 carried, and where
+_LOOK = np.array([
+    (old, dy, dx) for dy, dx in NEAR + FAR for old in ((0, 1) if (dy, dx) in NEAR else (0,))])
+_VOTERS = np.array(VOTERS)
+_NEARNESS = np.float32(1) - np.float32(FAR_FADE / FADED) * (
+    _VOTERS.astype(np.float32) ** 2).sum(axis=1)
 _SIZE = len(VOTERS)
-_DY, _DX = _ROWS.astype(np.float32), _COLUMNS.astype(np.float32)
-_DISTANCE = np.float32(FAR_FADE) * (_DY * _DY + _DX * _DX)
-_INLINE = {**FUSED, 'forceinline': True}
+_PLANE = 4 * LANES  # room for the planes of a run of pixels: d, ux, uy, and whether it stands
+_POLL = 2 * LANES  # room for a voter of each: its value and its weight
+_FARTHEST = np.float32(1e30)
 
 
 def vote(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,
@@ -54,13 +68,46 @@ def vote(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,
     weighted by the likeness of their colour (C H W, uint8). Without `slopes` planes that
     differ in slope only are taken as equal.
     """
+    height, width = d.shape
+    wide = width + 2 * REACH + LANES  # the last run of a row may end outside
+    sources = 2 if evidence.any() else 1
+    fields = np.empty((sources, 8, (height + 2 * REACH) * wide), np.float32)
+    _lay_out(start, np.ones_like(m), d, m, color, np.float32(1), wide, fields[0])
+    if sources > 1:
+        _lay_out(carried, evidence, carried[0], evidence, carried_color,
+                 np.float32(CARRIED_SHARE), wide, fields[1])
     chosen = start.copy()
-    _vote(d, m, color, start, carried, evidence, carried_color, np.float32(sigma),
-          np.float32(0.5 / (255.0 * likeness) ** 2), np.float32(STEEP if slopes else 0.0), chosen)
+    _vote(fields, wide, start, carried, evidence, np.float32(sigma),
+          np.float32(0.5 / FADED / (255.0 * likeness) ** 2), np.float32(STEEP if slopes else 0.0), chosen)
     return chosen
 
 
-@njit(**{**FUSED, 'forceinline': True})
+@njit(parallel=True, **FUSED)
+def _lay_out(planes, known, value, weight, color, share, wide, field):
+    """
+    Put what is asked of the neighbours side by side, with a margin of nothing.
+
+    Of each field, 8 (H+2r)*wide: the planes where they are known, the value and the weight
+    of a voter, and its colour, of which there may be one channel or three.
+    """
+    height, width = known.shape
+    for row in prange(height + 2 * REACH):
+        y, begin = np.int64(row) - REACH, U(row * wide)
+        field[:, begin:begin + U(wide)] = ZERO
+        begin += U(REACH)
+        if 0 <= y < height:
+            for k in range(3):
+                for x in range(U(width)):
+                    field[k, begin + x] = planes[k, y, x] if known[y, x] > ZERO else ZERO
+            for x in range(U(width)):
+                field[3, begin + x] = value[y, x]
+                field[4, begin + x] = share * weight[y, x]
+            for c in range(color.shape[0]):
+                for x in range(U(width)):
+                    field[5 + c, begin + x] = np.float32(color[c, y, x])
+
+
+@njit(**INLINE)
 def _flag(start, y, dy, dx, other, limit, steep, sigma, flags):
     """Flag the pixels of a row whose plane is not that of the neighbour at (dy, dx)."""
     width = start.shape[2]
@@ -72,112 +119,137 @@ def _flag(start, y, dy, dx, other, limit, steep, sigma, flags):
         i, j = here + x, there + x
         off = abs(e[j] - vx[j] * fx - vy[j] * fy - d[i])
         turn = (abs(vx[j] - ux[i]) + abs(vy[j] - uy[i])) * steep
-        flags[i] += np.int32(off > limit) + np.int32(turn > sigma)
+        flags[i] = np.float32(1) if off > limit or turn > sigma else flags[i]
 
 
 @njit(parallel=True, **FUSED)
-def _vote(d, m, color, start, carried, evidence, carried_color, sigma, fade, steep, chosen):
-    for y in prange(d.shape[0]):  # prange counts unsigned, and -y would wrap around
-        _vote_row(d, m, color, start, carried, evidence, carried_color, sigma, fade, steep,
-                  np.int64(y), chosen)
+def _vote(fields, wide, start, carried, evidence, sigma, fade, steep, chosen):
+    for y in prange(evidence.shape[0]):  # prange counts unsigned, and -y would wrap around
+        _vote_row(
+            fields, wide, start, carried, evidence, sigma, fade, steep, np.int64(y), chosen)
 
 
 @njit(**FUSED)
-def _vote_row(d, m, color, start, carried, evidence, carried_color, sigma, fade, steep, y,
-              chosen):
-    height, width = d.shape
+def _vote_row(fields, wide, start, carried, evidence, sigma, fade, steep, y, chosen):
+    height, width = evidence.shape
     limit = np.float32(DIFFERENT) * sigma
-    flags = np.zeros(width, np.int32)
+    flags = np.zeros(wide, np.float32)
     for n in range(_FAR.shape[0]):
         if 0 <= y + _FAR[n, 0] < height:
             _flag(start, y, _FAR[n, 0], _FAR[n, 1], start, limit, steep, sigma, flags)
     for x in range(width):
-        if evidence[y, x] > 0:
-            off = abs(carried[0, y, x] - start[0, y, x])
-            turn = abs(carried[1, y, x] - start[1, y, x]) \
-                + abs(carried[2, y, x] - start[2, y, x])
-            flags[x] += np.int32(off > limit) + np.int32(turn * steep > sigma)
-    planes = np.empty((MOST, 3), np.float32)
-    window = np.zeros((6, _SIZE), np.float32)
-    for x in range(width):
-        if flags[x] > 0:
-            count = _candidates(start, carried, evidence, y, x, limit, steep, sigma, planes)
-            best = 0
-            if count > 1:
-                _gather(d, m, color, carried, evidence, carried_color, y, x, fade, window)
-                best = _elect(planes, count, window, sigma)
-            if count > 0:
-                for k in range(3):
-                    chosen[k, y, x] = planes[best, k]
+        off = abs(carried[0, y, x] - start[0, y, x])
+        turn = abs(carried[1, y, x] - start[1, y, x]) + abs(carried[2, y, x] - start[2, y, x])
+        if evidence[y, x] > ZERO and (off > limit or turn * steep > sigma):
+            flags[x] = np.float32(1)
+    planes = np.empty(_LOOK.shape[0] * _PLANE, np.float32)
+    polls = np.empty(fields.shape[0] * _SIZE * _POLL, np.float32)
+    best = np.empty((3, LANES), np.float32)
+    for first in range(0, width, LANES):
+        asked = load_run(flags, U(first))
+        if sum_run(asked) == ZERO:
+            continue
+        here = U((y + REACH) * wide + REACH + first)
+        count = _move_up(planes, _candidates(
+            fields, wide, here, asked, limit, steep, sigma, planes))
+        for s in range(fields.shape[0]):
+            _poll(fields[0], fields[s], wide, here, fade, polls[s * _SIZE * _POLL:])
+        _elect(fields[0], here, planes, count, polls, sigma, best)
+        for k in range(3):
+            for lane in range(min(LANES, width - first)):
+                chosen[k, y, first + lane] = best[k, lane]
 
 
-@njit(**_INLINE)
-def _candidates(start, carried, evidence, y, x, limit, steep, sigma, planes):
-    """List the different planes around a pixel, its own first; return how many."""
-    height, width = evidence.shape
+@njit(**INLINE)
+def _candidates(fields, wide, here, asked, limit, steep, sigma, planes):
+    """List the different planes around a run of pixels, their own first; return how many."""
+    near, flat, bend = spread_run(limit), spread_run(sigma), spread_run(steep)
+    none, one = spread_run(ZERO), spread_run(np.float32(1))
     count = 0
     for n in range(_LOOK.shape[0]):
-        dy, dx = _LOOK[n, 0], _LOOK[n, 1]
-        v, u = y + dy, x + dx
-        if v < 0 or u < 0 or v >= height or u >= width:
+        old, dy, dx = _LOOK[n]
+        if old >= fields.shape[0]:
             continue
-        for old in range(2 if n < _NEAR.shape[0] else 1):
-            if old and evidence[v, u] <= 0:
-                continue
-            field = carried if old else start
-            ux, uy = field[1, v, u], field[2, v, u]
-            value = field[0, v, u] - ux * np.float32(dx) - uy * np.float32(dy)
-            new = value > 0 and count < MOST
-            for k in range(count):
-                turn = abs(planes[k, 1] - ux) + abs(planes[k, 2] - uy)
-                if abs(planes[k, 0] - value) <= limit and turn * steep <= sigma:
-                    new = False
-                    break
-            if new:
-                planes[count, 0], planes[count, 1], planes[count, 2] = value, ux, uy
-                count += 1
+        field, there = fields[old], here + U(dy * wide + dx)
+        ux, uy = load_run(field[1], there), load_run(field[2], there)
+        value = load_run(field[0], there) - ux * spread_run(np.float32(dx)) \
+            - uy * spread_run(np.float32(dy))
+        stands = asked * less_run(none, value)
+        for k in range(U(count)):
+            at = k * U(_PLANE)
+            off = abs_run(load_run(planes, at) - value)
+            turn = abs_run(load_run(planes, at + U(LANES)) - ux) \
+                + abs_run(load_run(planes, at + U(2 * LANES)) - uy)
+            same = at_most_run(off, near) * at_most_run(turn * bend, flat)
+            stands = stands * (one - same * load_run(planes, at + U(3 * LANES)))
+        if sum_run(stands) > ZERO:
+            at = U(count * _PLANE)
+            store_run(planes, at, value)
+            store_run(planes, at + U(LANES), ux)
+            store_run(planes, at + U(2 * LANES), uy)
+            store_run(planes, at + U(3 * LANES), stands)
+            count += 1
     return count
 
 
-@njit(**_INLINE)
-def _gather(d, m, color, carried, evidence, carried_color, y, x, fade, window):
-    """Fill the window: measured d and weight, carried d and weight."""
-    height, width = d.shape
-    inside = y >= REACH and x >= REACH and y < height - REACH and x < width - REACH
+@njit(**INLINE)
+def _move_up(planes, count):
+    """Let the planes that stand for each pixel follow each other; return the most of any."""
+    most = 0
+    for lane in range(U(LANES)):
+        last = U(lane)
+        for k in range(U(count)):
+            at = k * U(_PLANE) + lane
+            if planes[at + U(3 * LANES)] > ZERO:
+                planes[at + U(3 * LANES)] = ZERO
+                for part in range(U(3)):
+                    planes[last + part * U(LANES)] = planes[at + part * U(LANES)]
+                planes[last + U(3 * LANES)] = np.float32(1)
+                last += U(_PLANE)
+        most = max(most, np.int64(last) // _PLANE)
+    return most
+
+
+@njit(**INLINE)
+def _poll(own, field, wide, here, fade, polls):
+    """Ask the voters of a run of pixels for their values, and weigh them by their likeness."""
+    red, green, blue = load_run(own[5], here), load_run(own[6], here), load_run(own[7], here)
+    none, fades = spread_run(ZERO), spread_run(fade)
     for k in range(_SIZE):
-        v, u = y + _ROWS[k], x + _COLUMNS[k]
-        if not inside and (v < 0 or u < 0 or v >= height or u >= width):
-            window[0, k] = window[1, k] = window[2, k] = window[3, k] = ZERO
-            window[4, k] = window[5, k] = ZERO
-            continue
-        window[0, k], window[1, k] = d[v, u], m[v, u]
-        window[2, k], window[3, k] = carried[0, v, u], evidence[v, u]
-        unlike, unlike_old = np.int32(0), np.int32(0)
-        for c in range(color.shape[0]):
-            mine = np.int32(color[c, y, x])
-            one = np.int32(color[c, v, u]) - mine
-            two = np.int32(carried_color[c, v, u]) - mine
-            unlike += one * one
-            unlike_old += two * two
-        window[4, k], window[5, k] = np.float32(unlike), np.float32(unlike_old)
-    for k in range(U(_SIZE)):
-        window[1, k] *= fading(window[4, k] * fade + _DISTANCE[k])
-    for k in range(U(_SIZE)):
-        window[3, k] *= np.float32(CARRIED_SHARE) * fading(window[5, k] * fade + _DISTANCE[k])
+        there = here + U(_VOTERS[k, 0] * wide + _VOTERS[k, 1])
+        r, g, b = (load_run(field[5], there) - red, load_run(field[6], there) - green,
+                   load_run(field[7], there) - blue)
+        alike = spread_run(_NEARNESS[k]) - (r * r + g * g + b * b) * fades
+        alike = choose_run(less_run(none, alike), alike, none)
+        for _ in range(3):  # to the power of eight
+            alike = alike * alike
+        store_run(polls, U(k * _POLL), load_run(field[3], there))
+        store_run(polls, U(k * _POLL + LANES), alike * load_run(field[4], there))
 
 
-@njit(**_INLINE)
-def _elect(planes, count, window, sigma):
-    """Return which of the planes is nearest to all voters, each capped."""
-    cap = np.float32(CAP) * sigma
-    best, least = 0, np.float32(np.inf)
-    for n in range(count):
-        value, ux, uy = planes[n, 0], planes[n, 1], planes[n, 2]
-        total = ZERO
-        for k in range(U(_SIZE)):
-            there = value + ux * _DX[k] + uy * _DY[k]
-            total += window[1, k] * min(abs(window[0, k] - there), cap) \
-                + window[3, k] * min(abs(window[2, k] - there), cap)
-        if total < least:
-            best, least = n, total
-    return best
+@njit(**INLINE)
+def _elect(own, here, planes, count, polls, sigma, best):
+    """Return the planes that are nearest to all voters, each capped; else the pixels' own."""
+    cap, farthest = spread_run(np.float32(CAP) * sigma), spread_run(_FARTHEST)
+    least = farthest
+    d, x, y = load_run(own[0], here), load_run(own[1], here), load_run(own[2], here)
+    for n in range(U(count)):
+        at = n * U(_PLANE)
+        value, ux, uy = (load_run(planes, at), load_run(planes, at + U(LANES)),
+                         load_run(planes, at + U(2 * LANES)))
+        total = spread_run(ZERO)
+        for p in range(U(polls.size // _POLL)):
+            k = p % U(_SIZE)
+            there = value + ux * spread_run(np.float32(_VOTERS[k, 1])) \
+                + uy * spread_run(np.float32(_VOTERS[k, 0]))
+            off = abs_run(load_run(polls, p * U(_POLL)) - there)
+            total = total + load_run(polls, p * U(_POLL) + U(LANES)) * least_run(off, cap)
+        total = choose_run(load_run(planes, at + U(3 * LANES)), total, farthest)
+        better = less_run(total, least)
+        least = choose_run(better, total, least)
+        d = choose_run(better, value, d)
+        x = choose_run(better, ux, x)
+        y = choose_run(better, uy, y)
+    store_run(best[0], U(0), d)
+    store_run(best[1], U(0), x)
+    store_run(best[2], U(0), y)
