@@ -54,11 +54,11 @@ setup(
     tests_require=['pytest'],
     entry_points={
         'console_scripts': [
-            'refiner_node = graph_depth_refiner.refiner_node:main',
-            'refiner_lifecycle_node = graph_depth_refiner.lifecycle_node:main',
-            'play_bag = graph_depth_refiner.play_bag:main',
-            'demo_camera = graph_depth_refiner.demo_camera:main',
-            'demo_monitor = graph_depth_refiner.demo_monitor:main',
+            'refiner_node = graph_depth_refiner.ros.refiner_node:main',
+            'refiner_lifecycle_node = graph_depth_refiner.ros.lifecycle_node:main',
+            'play_bag = graph_depth_refiner.recordings.play_bag:main',
+            'demo_camera = graph_depth_refiner.demo.camera:main',
+            'demo_monitor = graph_depth_refiner.demo.monitor:main',
             *(f'{name} = graph_depth_refiner.cli:main' for name in COMMANDS),
         ],
     },

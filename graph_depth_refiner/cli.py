@@ -28,14 +28,19 @@ PROGRAM = 'graph_depth_refiner'
 # Command -> module, help. The module has add_arguments(parser) and run(args) -> exit code or
 # None, and is imported only when its command runs.
 COMMANDS = {
-    'refine': ('graph_depth_refiner.refine_files', 'refine image files'),
-    'refine-bag': ('graph_depth_refiner.refine_bag', 'add refined topics to recordings'),
-    'make-bag': ('graph_depth_refiner.make_bag', 'turn an RGB-D data set into a recording'),
-    'evaluate': ('graph_depth_refiner.evaluate', 'compare with other methods on public data'),
-    'demo': ('graph_depth_refiner.demo', 'show it on a synthetic or recorded camera'),
+    'refine': ('graph_depth_refiner.image_files.refine_files', 'refine image files'),
+    'refine-bag': (
+        'graph_depth_refiner.recordings.refine_bag', 'add refined topics to recordings'),
+    'make-bag': (
+        'graph_depth_refiner.recordings.make_bag', 'turn an RGB-D data set into a recording'),
+    'evaluate': (
+        'graph_depth_refiner.evaluation.evaluate', 'compare with other methods on public data'),
+    'demo': ('graph_depth_refiner.demo.command', 'show it on a synthetic or recorded camera'),
     'config': ('graph_depth_refiner.tables', 'show every tunable with its bounds'),
     'warm-up': ('graph_depth_refiner.warm_up', 'compile the kernels ahead of the first frame'),
-    'soak': ('graph_depth_refiner.soak', 'let the node run under faults and explain every loss'),
+    'soak': (
+        'graph_depth_refiner.soaking.soak',
+        'let the node run under faults and explain every loss'),
     'benchmark solver': (
         'graph_depth_refiner.benchmarks.solver', 'time graph and step of every backend'),
     'benchmark stream': (

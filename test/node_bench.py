@@ -32,10 +32,10 @@ from rclpy.qos import qos_profile_sensor_data, QoSProfile
 from rclpy.time import Time
 from sensor_msgs.msg import CameraInfo, Image
 
-from graph_depth_refiner.assembly import output_topics, OUTPUTS
 from graph_depth_refiner.benchmarks.feeder import messages
 from graph_depth_refiner.frame import Frame, Intrinsics
-from graph_depth_refiner.ros_messages import message_type
+from graph_depth_refiner.messages.assembly import output_topics, OUTPUTS
+from graph_depth_refiner.ros.messages import message_type
 
 PATIENCE = 60.0  # seconds; compiling for the first time takes long, nothing else does
 INPUTS = {'image': Image, 'depth': Image, 'confidence': Image, 'camera_info': CameraInfo}
@@ -55,7 +55,7 @@ def frame(width=64, height=48, confidence=True):
 class NodeProcess:
     """The executable, as a user starts it."""
 
-    def __init__(self, *arguments, module='refiner_node'):
+    def __init__(self, *arguments, module='ros.refiner_node'):
         # in the folder that conftest.py removes at the end
         self.log = Path(tempfile.mkstemp(suffix='.log', dir=os.environ.get('ROS_LOG_DIR'))[1])
         with self.log.open('w') as log:
@@ -170,7 +170,7 @@ class Bench:
 
 
 @contextmanager
-def running(*arguments, module='refiner_node', **options):
+def running(*arguments, module='ros.refiner_node', **options):
     """Run a node with a bench around it."""
     rclpy.init()
     process = NodeProcess(*arguments, module=module)

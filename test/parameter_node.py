@@ -22,7 +22,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from graph_depth_refiner.config import preset, RefinerConfig, tunable, Tunables
-from graph_depth_refiner.parameters import Parameters
+from graph_depth_refiner.ros.parameters import Parameters
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from node_bench import frame
 import numpy as np
 import pytest
 
-from graph_depth_refiner.assembly import Assembler, Inputs, output_topics, OUTPUTS
 from graph_depth_refiner.benchmarks.feeder import messages
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.frame import Refined, Status
-from graph_depth_refiner.ros_messages import filled, message_type
+from graph_depth_refiner.messages.assembly import Assembler, Inputs, output_topics, OUTPUTS
+from graph_depth_refiner.ros.messages import filled, message_type
 
 
 def inputs(of=None, **changes):

@@ -16,7 +16,8 @@
 from bag_helpers import frames, write_bag
 import pytest
 
-from graph_depth_refiner.bags import (
+from graph_depth_refiner.cli import main
+from graph_depth_refiner.recordings.bags import (
     Bag,
     BagWriter,
     is_bag,
@@ -27,8 +28,7 @@ from graph_depth_refiner.bags import (
     Topic,
     TYPES,
 )
-from graph_depth_refiner.cli import main
-from graph_depth_refiner.make_bag import info_fields, make_header
+from graph_depth_refiner.recordings.make_bag import info_fields, make_header
 
 ODD = 'my_msgs/msg/Odd'  # a type nobody knows but the recording
 TEXT = 'std_msgs/msg/String'

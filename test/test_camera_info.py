@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import CameraInfo, RegionOfInterest
 
-from graph_depth_refiner.camera_info import camera_model, Cameras
+from graph_depth_refiner.messages.camera_info import camera_model, Cameras
 
 SHAPE = (240, 320)
 BARREL = [-0.2, 0.05, 0.001, -0.002, 0.01]

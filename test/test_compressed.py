@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner import compressed
+from graph_depth_refiner.messages import compressed
 
 ENOUGH = 10 ** 6
 

@@ -21,9 +21,9 @@ from hostile import header
 import numpy as np
 import pytest
 
-from graph_depth_refiner.assembly import Inputs
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
-from graph_depth_refiner.processing import Job, Processor, Settings
+from graph_depth_refiner.messages.assembly import Inputs
+from graph_depth_refiner.ros.processing import Job, Processor, Settings
 
 HEIGHT, WIDTH = 24, 32
 # the two differ in what the refiner does and in how the messages are read

@@ -16,8 +16,8 @@
 import numpy as np
 import pytest
 
-from graph_depth_refiner.confidence import derived, meaning, normalised
 from graph_depth_refiner.config import NodeConfig
+from graph_depth_refiner.messages.confidence import derived, meaning, normalised
 
 
 def turned(values, **settings):

@@ -18,8 +18,8 @@ import pytest
 from sensor_msgs.msg import CompressedImage, Image
 from stereo_msgs.msg import DisparityImage
 
-from graph_depth_refiner import conversions
-from graph_depth_refiner.conversions import LAYOUTS
+from graph_depth_refiner.messages import conversions
+from graph_depth_refiner.messages.conversions import LAYOUTS
 
 ENOUGH = 10 ** 6
 PADDING = 7  # an odd number: rows do not even start aligned

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner.demo_score import (
+from graph_depth_refiner.demo.score import (
     draw,
     format_rows,
     INPUT,
@@ -28,7 +28,7 @@ from graph_depth_refiner.demo_score import (
     score,
 )
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.pictures import png
+from graph_depth_refiner.image_files.pictures import png
 
 SHAPE = (24, 32)
 TOWARDS = np.broadcast_to(np.array([0, 0, -1], np.float32), (*SHAPE, 3))

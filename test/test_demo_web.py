@@ -23,8 +23,8 @@ import browser
 import numpy as np
 import pytest
 
-from graph_depth_refiner.demo_web import WebPanel
-from graph_depth_refiner.pictures import jpeg
+from graph_depth_refiner.demo.web import WebPanel
+from graph_depth_refiner.image_files.pictures import jpeg
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_the_newest_panel_is_served(web):
 
 
 def test_nothing_else_is_served(web):
-    for path in ('etc/passwd', '../demo_web.py', 'nothing'):
+    for path in ('etc/passwd', '../web.py', 'nothing'):
         with pytest.raises(HTTPError):
             urlopen(web.address + path)
 

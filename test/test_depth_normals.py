@@ -16,7 +16,7 @@
 import numpy as np
 import pytest
 
-from graph_depth_refiner.depth_normals import fitted_normals, straight_normals
+from graph_depth_refiner.evaluation.depth_normals import fitted_normals, straight_normals
 from graph_depth_refiner.frame import Intrinsics
 
 CAMERA = Intrinsics(60.0, 50.0, 19.5, 14.5)

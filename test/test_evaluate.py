@@ -20,9 +20,9 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner import evaluate, markdown
 from graph_depth_refiner.cli import main
-from graph_depth_refiner.exports import write_depth
+from graph_depth_refiner.evaluation import evaluate, markdown
+from graph_depth_refiner.image_files.exports import write_depth
 
 SHAPE = (48, 96)
 DISPARITY = 8

@@ -16,7 +16,7 @@
 import numpy as np
 import pytest
 
-from graph_depth_refiner import filters
+from graph_depth_refiner.evaluation import filters
 from graph_depth_refiner.frame import Frame, Intrinsics
 
 NAN = np.float32(np.nan)

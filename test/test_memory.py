@@ -17,13 +17,13 @@ import os
 import subprocess
 import sys
 
-from graph_depth_refiner.memory import resident_megabytes
+from graph_depth_refiner.ros.memory import resident_megabytes
 
 # minor page faults while 20 MB come and go twenty times, as messages do
 COUNT_FAULTS = """
 import resource
 import numpy as np
-from graph_depth_refiner.memory import keep_freed_memory
+from graph_depth_refiner.ros.memory import keep_freed_memory
 {keep}
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

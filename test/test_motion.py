@@ -26,7 +26,7 @@ from graph_depth_refiner.frame import Intrinsics
 from graph_depth_refiner.fused import motion as fused
 from graph_depth_refiner.measure import measure
 from graph_depth_refiner.planes import start_planes
-from graph_depth_refiner.synthetic import SyntheticStream
+from graph_depth_refiner.synthetic.stream import SyntheticStream
 from graph_depth_refiner.video import solve_level, Stages
 
 K = Intrinsics(60.0, 62.0, 30.3, 19.8)

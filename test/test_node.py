@@ -25,8 +25,8 @@ from sensor_msgs.msg import Image
 from std_srvs.srv import SetBool, Trigger
 
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
-from graph_depth_refiner.conversions import decode_depth
 from graph_depth_refiner.frame import Provenance
+from graph_depth_refiner.messages.conversions import decode_depth
 
 
 @pytest.fixture(scope='module')

@@ -85,7 +85,7 @@ def test_a_long_solve_does_not_hold_up_the_end():
 
 
 def test_lifecycle_node_follows_its_states():
-    with running(module='lifecycle_node') as (process, bench):
+    with running(module='ros.lifecycle_node') as (process, bench):
         def change(transition):
             answer = call(bench, ChangeState, '/refiner_node/change_state', ChangeState.Request(
                 transition=Transition(id=transition)))

@@ -25,9 +25,9 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from stereo_msgs.msg import DisparityImage
 
 from graph_depth_refiner.benchmarks.feeder import messages
-from graph_depth_refiner.conversions import decode_depth, decode_disparity
-from graph_depth_refiner.outgoing import image_fields
-from graph_depth_refiner.ros_messages import filled
+from graph_depth_refiner.messages.conversions import decode_depth, decode_disparity
+from graph_depth_refiner.messages.outgoing import image_fields
+from graph_depth_refiner.ros.messages import filled
 
 BASELINE = 1.0  # metres: 30 px at 2 m
 

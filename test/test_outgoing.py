@@ -20,10 +20,10 @@ from sensor_msgs_py import point_cloud2
 from std_msgs.msg import Header
 from stereo_msgs.msg import DisparityImage
 
-from graph_depth_refiner import outgoing
-from graph_depth_refiner.conversions import decode_depth, decode_disparity
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
-from graph_depth_refiner.ros_messages import filled
+from graph_depth_refiner.messages import outgoing
+from graph_depth_refiner.messages.conversions import decode_depth, decode_disparity
+from graph_depth_refiner.ros.messages import filled
 
 CAMERA = Intrinsics(fx=2.0, fy=4.0, cx=1.0, cy=0.5)
 HEADER = Header(frame_id='optical')

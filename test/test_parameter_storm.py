@@ -22,7 +22,7 @@ import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 
-from graph_depth_refiner.nodes import RefinerNode
+from graph_depth_refiner.ros.nodes import RefinerNode
 
 STEPS = range(1, 13)
 

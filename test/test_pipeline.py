@@ -23,7 +23,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 
-from graph_depth_refiner.nodes import RefinerNode
+from graph_depth_refiner.ros.nodes import RefinerNode
 
 FAILURES = 3
 

@@ -33,8 +33,8 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image
 from std_srvs.srv import SetBool
 
-from graph_depth_refiner.bags import reading
 from graph_depth_refiner.benchmarks.feeder import messages
+from graph_depth_refiner.recordings.bags import reading
 
 FRAMES, PERIOD, START = 12, 100, 5_000_000_000  # number, ms, ns
 TYPES = {'camera_info': 'CameraInfo', 'image': 'Image', 'depth': 'Image', 'confidence': 'Image'}
@@ -75,7 +75,7 @@ def ears():
 
 def test_three_loops_through_the_node(bag, ears):
     node = NodeProcess(*parameters(use_sim_time='true'))
-    player = NodeProcess(str(bag), '--loop', module='play_bag')
+    player = NodeProcess(str(bag), '--loop', module='recordings.play_bag')
     clock, loops = [], [[]]
 
     def note(message):
@@ -105,7 +105,7 @@ def test_rate_pause_and_bytes(bag, ears):
     ears.node.create_subscription(
         Image, 'depth', heard.append, qos_profile_sensor_data, raw=True)
     player = NodeProcess(
-        str(bag), '--rate', '4', '--start-paused', '--delay', '0', module='play_bag')
+        str(bag), '--rate', '4', '--start-paused', '--delay', '0', module='recordings.play_bag')
     try:
         ears.wait_for(lambda: ears.node.count_publishers('/depth'), 'the player')
         ears.spin(0.5)
@@ -128,7 +128,7 @@ def test_rate_pause_and_bytes(bag, ears):
 ])
 def test_mistakes_are_said_in_one_sentence(bag, arguments, sentence):
     player = NodeProcess(
-        *(str(bag) if a == 'BAG' else a for a in arguments), module='play_bag')
+        *(str(bag) if a == 'BAG' else a for a in arguments), module='recordings.play_bag')
     player.process.wait(20)
     assert player.process.returncode == 2
     assert sentence in player.output

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from std_msgs.msg import Header
 
-from graph_depth_refiner.poses import pose_matrix, Poses
+from graph_depth_refiner.ros.poses import pose_matrix, Poses
 
 
 def pose(**orientation):

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from graph_depth_refiner.assembly import Assembler, Inputs, OUTPUTS
-from graph_depth_refiner.camera_info import camera_model
 from graph_depth_refiner.config import NodeConfig
-from graph_depth_refiner.conversions import LAYOUTS
 from graph_depth_refiner.frame import MAX_SIDE
+from graph_depth_refiner.messages.assembly import Assembler, Inputs, OUTPUTS
+from graph_depth_refiner.messages.camera_info import camera_model
+from graph_depth_refiner.messages.conversions import LAYOUTS
 
 MODELS = ['plumb_bob', 'rational_polynomial', '', 'none', 'equidistant', 'fisheye', 'x']
 

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from graph_depth_refiner import compressed
-from graph_depth_refiner.compressed import JPEG, PNG
+from graph_depth_refiner.messages import compressed
+from graph_depth_refiner.messages.compressed import JPEG, PNG
 
 MAX_PIXELS = 4096
 FORMATS = [

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from graph_depth_refiner import conversions
-from graph_depth_refiner.conversions import LAYOUTS
+from graph_depth_refiner.messages import conversions
+from graph_depth_refiner.messages.conversions import LAYOUTS
 
 MAX_PIXELS = 4096
 messages = image_messages(LAYOUTS)

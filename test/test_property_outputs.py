@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 import numpy as np
 from test_concurrency import inputs
 
-from graph_depth_refiner.assembly import Assembled, OUTPUTS
-from graph_depth_refiner.camera_info import CameraModel
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
-from graph_depth_refiner.outgoing import warm_up
-from graph_depth_refiner.poses import Poses
+from graph_depth_refiner.messages.assembly import Assembled, OUTPUTS
+from graph_depth_refiner.messages.camera_info import CameraModel
+from graph_depth_refiner.messages.outgoing import warm_up
+from graph_depth_refiner.ros.poses import Poses
 
 warm_up()  # loads the kernels, so that no example is billed for it
 CAMERA = Intrinsics(20.0, 20.0, 3.0, 3.0)

@@ -20,9 +20,9 @@ from bag_helpers import frames, RunningMean, SHAPE, write_bag
 import numpy as np
 import pytest
 
-from graph_depth_refiner import bag_refinement, refine_bag
-from graph_depth_refiner.bags import BagWriter, Message, reading
-from graph_depth_refiner.make_bag import messages, topics
+from graph_depth_refiner.recordings import refine_bag, refinement
+from graph_depth_refiner.recordings.bags import BagWriter, Message, reading
+from graph_depth_refiner.recordings.make_bag import messages, topics
 
 PART = 12000  # bytes: about two frames of this size with their results
 
@@ -30,7 +30,7 @@ PART = 12000  # bytes: about two frames of this size with their results
 @pytest.fixture(autouse=True)
 def cheap_refiner(monkeypatch):
     """Refine by a running mean, so that the past matters and the tests are fast."""
-    monkeypatch.setattr(bag_refinement, 'DepthRefiner', RunningMean)
+    monkeypatch.setattr(refinement, 'DepthRefiner', RunningMean)
 
 
 def job(source, target, *options):
@@ -62,7 +62,7 @@ def stored(folder, ending):
 @pytest.mark.parametrize('compressed', [False, True])
 def test_every_frame_in_order_and_the_input_untouched(tmp_path, storage, compressed):
     source = write_bag(tmp_path / 'in', 6, storage, compressed)
-    summary = bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    summary = refinement.refine_bag(job(source, tmp_path / 'out'))
     assert (summary.frames, summary.total, summary.stopped) == (6, 6, '')
     with reading(source) as bag:
         before = list(bag.messages())
@@ -86,7 +86,7 @@ def test_every_frame_in_order_and_the_input_untouched(tmp_path, storage, compres
 def test_twice_the_same_bytes(tmp_path, storage):
     source = write_bag(tmp_path / 'in', 6, storage)
     for name in ('one', 'two'):
-        bag_refinement.refine_bag(split_job(source, tmp_path / name))
+        refinement.refine_bag(split_job(source, tmp_path / name))
     assert contents(tmp_path / 'one') == contents(tmp_path / 'two')
     assert len(contents(tmp_path / 'one')) > 3  # it was split
 
@@ -95,7 +95,7 @@ def test_twice_the_same_bytes(tmp_path, storage):
     *(('mcap', frame) for frame in range(6)), ('sqlite3', 4)])
 def test_killed_and_run_again_gives_the_same_bytes(tmp_path, monkeypatch, storage, killed_after):
     source = write_bag(tmp_path / 'in', 6, storage)
-    bag_refinement.refine_bag(split_job(source, tmp_path / 'whole'))
+    refinement.refine_bag(split_job(source, tmp_path / 'whole'))
 
     class Killed(Exception):
         """Nothing handles this, as nothing handles SIGKILL."""
@@ -111,9 +111,9 @@ def test_killed_and_run_again_gives_the_same_bytes(tmp_path, monkeypatch, storag
     with monkeypatch.context() as patch:
         patch.setattr(RunningMean, 'refine', refine)
         with pytest.raises(Killed):
-            bag_refinement.refine_bag(split_job(source, tmp_path / 'killed'))
+            refinement.refine_bag(split_job(source, tmp_path / 'killed'))
     begun = []
-    summary = bag_refinement.refine_bag(
+    summary = refinement.refine_bag(
         split_job(source, tmp_path / 'killed'), lambda total, done: begun.append(done))
     assert summary.frames == 6
     assert contents(tmp_path / 'killed') == contents(tmp_path / 'whole')
@@ -123,25 +123,25 @@ def test_killed_and_run_again_gives_the_same_bytes(tmp_path, monkeypatch, storag
 
 def test_an_interrupted_run_leaves_a_readable_bag_and_goes_on(tmp_path):
     source = write_bag(tmp_path / 'in', 6)
-    bag_refinement.refine_bag(split_job(source, tmp_path / 'whole'))
+    refinement.refine_bag(split_job(source, tmp_path / 'whole'))
     done = []
-    summary = bag_refinement.refine_bag(
+    summary = refinement.refine_bag(
         split_job(source, tmp_path / 'out'), advanced=lambda: done.append(1),
         wanted=lambda: len(done) < 4)
     assert (summary.frames, summary.total, summary.stopped) == (4, 6, 'interrupted')
     assert len(stored(tmp_path / 'out', 'depth_refined/image')) == 4
-    bag_refinement.refine_bag(split_job(source, tmp_path / 'out'))
+    refinement.refine_bag(split_job(source, tmp_path / 'out'))
     assert contents(tmp_path / 'out') == contents(tmp_path / 'whole')
 
 
 @pytest.mark.parametrize('noticed', [True, False])
 def test_a_full_disk_leaves_a_readable_bag_and_goes_on(tmp_path, monkeypatch, noticed):
     source = write_bag(tmp_path / 'in', 6)
-    bag_refinement.refine_bag(split_job(source, tmp_path / 'whole'))
+    refinement.refine_bag(split_job(source, tmp_path / 'whole'))
     written = []
     with monkeypatch.context() as patch:
         if noticed:  # there is some space left to close the recording
-            patch.setattr(bag_refinement.shutil, 'disk_usage', lambda path: SimpleNamespace(
+            patch.setattr(refinement.shutil, 'disk_usage', lambda path: SimpleNamespace(
                 free=0 if len(written) > 30 else 10 ** 12))
 
         def write(self, message, plain=BagWriter.write):
@@ -151,42 +151,42 @@ def test_a_full_disk_leaves_a_readable_bag_and_goes_on(tmp_path, monkeypatch, no
             plain(self, message)
 
         patch.setattr(BagWriter, 'write', write)
-        summary = bag_refinement.refine_bag(split_job(source, tmp_path / 'out'))
+        summary = refinement.refine_bag(split_job(source, tmp_path / 'out'))
     assert summary.stopped == 'the disk is full'
     assert 0 < summary.frames < 6
     assert len(stored(tmp_path / 'out', 'depth_refined/image')) == summary.frames
     assert refine_bag.report(summary) == 1
-    bag_refinement.refine_bag(split_job(source, tmp_path / 'out'))
+    refinement.refine_bag(split_job(source, tmp_path / 'out'))
     assert contents(tmp_path / 'out') == contents(tmp_path / 'whole')
 
 
 def test_other_settings_do_not_go_on_with_an_old_run(tmp_path):
     source = write_bag(tmp_path / 'in', 4)
-    bag_refinement.refine_bag(job(source, tmp_path / 'out'), wanted=lambda: False)
+    refinement.refine_bag(job(source, tmp_path / 'out'), wanted=lambda: False)
     with pytest.raises(ValueError, match='got one begun from another recording or with other'):
-        bag_refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'iterations=3'))
+        refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'iterations=3'))
 
 
 def test_a_finished_job_is_not_done_again(tmp_path, capsys):
     source = write_bag(tmp_path / 'in', 2)
-    bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    refinement.refine_bag(job(source, tmp_path / 'out'))
     before = contents(tmp_path / 'out')
-    summary = bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    summary = refinement.refine_bag(job(source, tmp_path / 'out'))
     assert (summary.frames, summary.already) == (2, True)
     assert refine_bag.report(summary) == 0
     assert 'complete already: 2 of 2' in capsys.readouterr().out
     assert contents(tmp_path / 'out') == before
     with pytest.raises(ValueError, match='expected a new folder'):
-        bag_refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'iterations=3'))
+        refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'iterations=3'))
     assert contents(tmp_path / 'out') == before
 
 
 def test_refined_topics_are_not_refined_again(tmp_path):
     source = write_bag(tmp_path / 'in', 2)
-    bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    refinement.refine_bag(job(source, tmp_path / 'out'))
     with pytest.raises(ValueError, match='choose another --namespace'):
-        bag_refinement.refine_bag(job(tmp_path / 'out', tmp_path / 'again'))
-    summary = bag_refinement.refine_bag(
+        refinement.refine_bag(job(tmp_path / 'out', tmp_path / 'again'))
+    summary = refinement.refine_bag(
         job(tmp_path / 'out', tmp_path / 'again', '--namespace', '/twice'))
     assert summary.frames == 2
 
@@ -201,7 +201,7 @@ def test_damaged_frames_are_skipped_and_said(tmp_path, capsys):
                 message = Message(message.topic, message.kind, message.time, message.data[:-40])
             writer.write(message)
     writer.finish()
-    summary = bag_refinement.refine_bag(job(source, tmp_path / 'out'))
+    summary = refinement.refine_bag(job(source, tmp_path / 'out'))
     assert (summary.frames, summary.total) == (2, 3)
     assert refine_bag.report(summary) == 0
     assert '2 of 3 frames refined; 1 skipped: /camera/depth/image' in capsys.readouterr().out
@@ -216,7 +216,7 @@ def test_depth_without_an_image_near_in_time_is_said(tmp_path, capsys):
             if number < 5 or not message.topic.endswith('image_color'):
                 writer.write(message)
     writer.finish()
-    summary = bag_refinement.refine_bag(job(source, tmp_path / 'out', '--slop', '0.04'))
+    summary = refinement.refine_bag(job(source, tmp_path / 'out', '--slop', '0.04'))
     # the image of frame 4 is 1/30 s from frame 5 and 2/30 s from frame 6
     assert (summary.frames, summary.unmatched) == (6, 3)
     refine_bag.report(summary)
@@ -225,7 +225,7 @@ def test_depth_without_an_image_near_in_time_is_said(tmp_path, capsys):
 
 def test_points_only_where_asked_for(tmp_path):
     source = write_bag(tmp_path / 'in', 1)
-    bag_refinement.refine_bag(job(source, tmp_path / 'out', '--points', '--storage', 'sqlite3'))
+    refinement.refine_bag(job(source, tmp_path / 'out', '--points', '--storage', 'sqlite3'))
     cloud, = stored(tmp_path / 'out', '/points')
     assert (cloud.decoded().height, cloud.decoded().width) == SHAPE
     assert [field.name for field in cloud.decoded().fields][:3] == ['x', 'y', 'z']

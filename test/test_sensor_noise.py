@@ -17,7 +17,14 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.frame import Frame, Intrinsics
-from graph_depth_refiner.sensor_noise import blobs, FLOOR, GROWTH, tof, WITHHELD, withheld
+from graph_depth_refiner.synthetic.sensor_noise import (
+    blobs,
+    FLOOR,
+    GROWTH,
+    tof,
+    WITHHELD,
+    withheld,
+)
 
 SHAPE = (60, 80)
 

@@ -14,7 +14,7 @@
 """Work is shed in the stated order and taken up again."""
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.shedding import RECOVERY, Shedder, STAGES
+from graph_depth_refiner.ros.shedding import RECOVERY, Shedder, STAGES
 
 
 def run(shedder, frames, cost, period=1.0):

@@ -19,8 +19,8 @@ import os
 import pytest
 
 from graph_depth_refiner.cli import main
-from graph_depth_refiner.soak import memory_slope
 from graph_depth_refiner.soaking.ledger import GOOD, infeasible, Ledger, LONE, MALFORMED
+from graph_depth_refiner.soaking.soak import memory_slope
 
 
 def books(heard=(1, 2)):

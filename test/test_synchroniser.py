@@ -19,7 +19,7 @@ from sensor_msgs.msg import Image
 from std_msgs.msg import Header
 
 from graph_depth_refiner.config import NodeConfig
-from graph_depth_refiner.synchroniser import Synchroniser
+from graph_depth_refiner.ros.synchroniser import Synchroniser
 
 TOPICS = ('depth', 'image')
 

@@ -15,7 +15,14 @@
 
 import pytest
 
-from graph_depth_refiner.topics import CAMERA_INFO, COMPRESSED, DISPARITY, guess, IMAGE, Seen
+from graph_depth_refiner.recordings.topics import (
+    CAMERA_INFO,
+    COMPRESSED,
+    DISPARITY,
+    guess,
+    IMAGE,
+    Seen,
+)
 
 
 def seen(*names):

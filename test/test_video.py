@@ -24,7 +24,7 @@ import pytest
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics, Status
 from graph_depth_refiner.refiner import DepthRefiner
-from graph_depth_refiner.synthetic import SyntheticStream
+from graph_depth_refiner.synthetic.stream import SyntheticStream
 
 SIZE = (160, 120)
 

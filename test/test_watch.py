@@ -15,7 +15,7 @@
 
 import pytest
 
-from graph_depth_refiner.watch import Recent, TopicWatch
+from graph_depth_refiner.ros.watch import Recent, TopicWatch
 
 
 def test_rate_of_a_steady_topic():

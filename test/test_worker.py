@@ -17,7 +17,7 @@ import threading
 
 import pytest
 
-from graph_depth_refiner.worker import Ledger, Worker
+from graph_depth_refiner.ros.worker import Ledger, Worker
 
 
 class Bench:

@@ -38,9 +38,9 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Header
 
 from graph_depth_refiner.frame import Frame
-from graph_depth_refiner.outgoing import depth_fields, image_fields
-from graph_depth_refiner.ros_messages import filled
-from graph_depth_refiner.synthetic import SyntheticStream
+from graph_depth_refiner.messages.outgoing import depth_fields, image_fields
+from graph_depth_refiner.ros.messages import filled
+from graph_depth_refiner.synthetic.stream import SyntheticStream
 
 STAMP = struct.Struct('<iI')  # of a serialised header, after four bytes of encapsulation
 FRAME_ID = 'camera_optical_frame'

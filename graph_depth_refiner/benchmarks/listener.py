@@ -24,9 +24,9 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 
-from graph_depth_refiner.assembly import output_topics, OUTPUTS
 from graph_depth_refiner.benchmarks.feeder import STAMP
-from graph_depth_refiner.ros_messages import message_type
+from graph_depth_refiner.messages.assembly import output_topics, OUTPUTS
+from graph_depth_refiner.ros.messages import message_type
 
 
 class Listener:

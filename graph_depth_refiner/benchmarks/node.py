@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from graph_depth_refiner.benchmarks.listener import Listener
-from graph_depth_refiner.memory import keep_freed_memory, resident_megabytes
+from graph_depth_refiner.ros.memory import keep_freed_memory, resident_megabytes
 
 FRAMES = 45  # rendered beforehand, played there and back
 WARM_UP = 5.0  # seconds of refined frames before anything counts
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             sys.executable, '-m', 'graph_depth_refiner.benchmarks.feeder',
             '--size', str(width), str(height), '--hz', str(args.hz), '--seed', str(args.seed),
             '--frames', str(FRAMES), '--sent', str(sent_file)]
-        node = [sys.executable, '-m', 'graph_depth_refiner.refiner_node', '--ros-args']
+        node = [sys.executable, '-m', 'graph_depth_refiner.ros.refiner_node', '--ros-args']
         for setting in args.set:
             node += ['-p', setting.replace('=', ':=', 1)]
         with process(feeder), process(node) as refiner, Listener() as listener:

@@ -29,12 +29,12 @@ from graph_depth_refiner import backends, camera
 from graph_depth_refiner.benchmarks.stream_scores import plane_fit_normals, Scores
 from graph_depth_refiner.cli import add_config_arguments, config_from
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.evaluation.realsense import RealsenseFilter
 from graph_depth_refiner.frame import Frame
 from graph_depth_refiner.measure import measure
 from graph_depth_refiner.minimise import minimise
-from graph_depth_refiner.realsense import RealsenseFilter
 from graph_depth_refiner.refiner import DepthRefiner
-from graph_depth_refiner.synthetic import MOTIONS, NOISES, SyntheticStream, View
+from graph_depth_refiner.synthetic.stream import MOTIONS, NOISES, SyntheticStream, View
 
 STEPS = (5, 10, 20)
 COLUMNS = {

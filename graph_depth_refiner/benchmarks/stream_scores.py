@@ -20,7 +20,7 @@ import numpy as np
 
 from graph_depth_refiner import camera
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.synthetic import View
+from graph_depth_refiner.synthetic.stream import View
 
 FIRST = 4  # errors count from the fifth frame on
 SETTLED = 9  # noise over time counts from the tenth frame on

@@ -11,4 +11,4 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Parts of the command `soak`: the camera, its faults, and the explanation of every loss."""
+"""The command `soak`: the camera, its faults, and the explanation of every loss."""

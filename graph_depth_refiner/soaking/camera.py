@@ -32,7 +32,7 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from graph_depth_refiner.benchmarks.feeder import messages
 from graph_depth_refiner.soaking.ledger import GOOD, Ledger, LONE
-from graph_depth_refiner.synthetic import SyntheticStream
+from graph_depth_refiner.synthetic.stream import SyntheticStream
 
 KINDS = {'camera_info': CameraInfo, 'image': Image, 'confidence': Image, 'depth': Image}
 TRANSPORTS = {'image': 'compressed', 'depth': 'compressedDepth'}  # where they are asked for

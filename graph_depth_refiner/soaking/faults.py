@@ -24,8 +24,8 @@ from typing import Any
 
 from rclpy.qos import QoSProfile
 
-from graph_depth_refiner.assembly import OUTPUTS
-from graph_depth_refiner.ros_messages import message_type
+from graph_depth_refiner.messages.assembly import OUTPUTS
+from graph_depth_refiner.ros.messages import message_type
 from graph_depth_refiner.soaking.bad_messages import BAD, BAD_COMPRESSED
 from graph_depth_refiner.soaking.camera import Camera, KINDS, SIZES
 from graph_depth_refiner.soaking.ledger import GOOD, LONE

@@ -1,0 +1,158 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+One set of messages to a frame, and a refined frame to the fields of all output messages.
+
+The live node and the refinement of bags both go through here; neither needs ROS for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graph_depth_refiner.config import NodeConfig
+from graph_depth_refiner.frame import Frame, Refined
+from graph_depth_refiner.messages import confidence, conversions, outgoing
+from graph_depth_refiner.messages.camera_info import CameraModel, Cameras
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The messages of one moment; `depth` is a DisparityImage where disparity comes in."""
+
+    image: Any
+    depth: Any
+    camera_info: Any
+    confidence: Any = None
+    pose: np.ndarray | None = None  # 4 4, camera to world
+
+    def doubts(self) -> list[str]:
+        """Say what looks wrong but can be used."""
+        frame = self.depth.header.frame_id
+        return [
+            f'{name}.header.frame_id: expected {frame!r} as of the depth, got '
+            f'{other.header.frame_id!r}; is the depth registered to the image?'
+            for name, other in (('image', self.image), ('camera_info', self.camera_info))
+            if other.header.frame_id != frame
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """A frame, and what is needed to answer in the form of its messages."""
+
+    inputs: Inputs
+    frame: Frame
+    encoding: str  # of the depth that came in
+    camera: CameraModel
+
+    @property
+    def is_disparity(self) -> bool:
+        """Return whether disparity came in."""
+        return hasattr(self.inputs.depth, 'min_disparity')
+
+
+class Assembler:
+    """Makes frames of sets of messages; remembers the camera from frame to frame."""
+
+    def __init__(self) -> None:
+        """Start knowing no camera."""
+        self._cameras = Cameras()
+
+    def assemble(self, inputs: Inputs, config: NodeConfig) -> Assembled:
+        """Decode, check and fit together one set; raise ValueError in one sentence."""
+        depth, encoding, baseline = decode_depth(inputs.depth, config)
+        image = conversions.fit_image(_decode_image(inputs.image, config), depth.shape)
+        rectified = 'rectified' if baseline else config.distortion
+        camera = self._cameras.model(inputs.camera_info, depth.shape, rectified)
+        depth = camera.undistorted(depth, nearest=True)
+        frame = Frame(
+            image=camera.undistorted(image),
+            depth=depth,
+            intrinsics=replace(camera.intrinsics, baseline=baseline or config.baseline),
+            confidence=_confidence(inputs.confidence, depth, camera, config),
+            stamp=conversions.seconds(inputs.depth.header.stamp),
+            pose=inputs.pose)
+        return Assembled(inputs, frame, encoding, camera)
+
+
+def decode_depth(message: Any, config: NodeConfig) -> tuple[np.ndarray, str, float]:
+    """Return metres, encoding and baseline (0 unless disparity) of any kind of depth."""
+    if hasattr(message, 'min_disparity'):
+        depth, baseline = conversions.decode_disparity(message, config.max_pixels)
+        return depth, '32FC1', baseline
+    compressed = hasattr(message, 'format')
+    decode = conversions.decode_compressed_depth if compressed else conversions.decode_depth
+    return *decode(message, config.max_pixels), 0.0
+
+
+def _decode_image(message: Any, config: NodeConfig) -> np.ndarray:
+    compressed = hasattr(message, 'format')
+    decode = conversions.decode_compressed_image if compressed else conversions.decode_image
+    return decode(message, config.max_pixels)
+
+
+def _confidence(message: Any, depth: np.ndarray, camera: CameraModel,
+                config: NodeConfig) -> np.ndarray:
+    """Return the confidence that came in, or one derived from the depth (undistorted)."""
+    means = confidence.meaning(config)
+    if message is None or means is None:
+        return confidence.derived(depth)
+    values = conversions.decode_confidence(message, config.max_pixels)
+    if values.shape != depth.shape:
+        raise ValueError(
+            f'confidence: expected the size of the depth {depth.shape[1]}x{depth.shape[0]}, '
+            f'got {values.shape[1]}x{values.shape[0]}')
+    return camera.undistorted(confidence.normalised(values, means), nearest=True)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output topic: its type, and how its fields come about."""
+
+    package: str
+    type_name: str
+    fields: Callable[[Assembled, Refined], dict[str, Any]]
+
+
+# the small and urgent first
+OUTPUTS: dict[str, Output] = {
+    'depth_refined/image': Output(
+        'sensor_msgs', 'Image', lambda a, r: outgoing.depth_fields(r.depth, a.encoding)),
+    'depth_refined/camera_info': Output(
+        'sensor_msgs', 'CameraInfo',
+        lambda a, r: outgoing.camera_info_fields(a.inputs.camera_info, a.camera)),
+    'depth_refined/confidence': Output(
+        'sensor_msgs', 'Image', lambda a, r: outgoing.image_fields(r.confidence, '32FC1')),
+    'depth_refined/provenance': Output(
+        'sensor_msgs', 'Image', lambda a, r: outgoing.image_fields(r.provenance, 'mono8')),
+    'disparity_refined': Output(
+        'stereo_msgs', 'DisparityImage',
+        lambda a, r: outgoing.disparity_fields(r.depth, a.inputs.depth)),
+    'normals/image': Output(
+        'sensor_msgs', 'Image', lambda a, r: outgoing.normals_fields(r.normals)),
+    'normals/image_color': Output(
+        'sensor_msgs', 'Image', lambda a, r: outgoing.normal_color_fields(r.normals)),
+    'points': Output(
+        'sensor_msgs', 'PointCloud2', lambda a, r: outgoing.cloud_fields(a.frame, r)),
+}
+
+
+def output_topics(disparity: bool) -> list[str]:
+    """Return the topics that are published for depth or for disparity coming in."""
+    return [topic for topic in OUTPUTS if disparity or topic != 'disparity_refined']

@@ -1,0 +1,269 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The inside of the node, plain or lifecycle: messages in, worker, messages out."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from geometry_msgs.msg import PoseStamped
+from std_srvs.srv import SetBool, Trigger
+
+from graph_depth_refiner.config import NodeConfig, preset, RefinerConfig
+from graph_depth_refiner.messages.assembly import Inputs, output_topics
+from graph_depth_refiner.messages.conversions import seconds
+from graph_depth_refiner.ros.diagnostics import Diagnostics
+from graph_depth_refiner.ros.parameters import Parameters
+from graph_depth_refiner.ros.poses import Poses
+from graph_depth_refiner.ros.processing import Job, Processor, Settings
+from graph_depth_refiner.ros.synchroniser import Synchroniser
+from graph_depth_refiner.ros.topics import input_topics, InputTopic, OutputTopics
+from graph_depth_refiner.ros.worker import Worker
+
+MOST_CAUSES = 200  # remembered, so that no stream of faults fills the memory
+LONGEST_PERIOD = 1.0  # seconds; a longer pause says nothing about the rate
+
+
+class Pipeline:
+    """Subscriptions, synchroniser, worker, publishers, services and diagnostics."""
+
+    def __init__(self, node: Any) -> None:
+        """Declare the parameters and begin to report; nothing else is there yet."""
+        self.node = node
+        self._enabled = True
+        self.inputs: dict[str, InputTopic] = {}
+        self.synchroniser: Synchroniser | None = None
+        self.parameters = Parameters(node, on_change=self._changed)
+        self.parameters.declare(preset(self.parameters.declare(NodeConfig()).preset))
+        self._settings = self._current_settings()
+        self.depth_role = self._settings.node.input_kind
+        self._causes: set[str] = set()
+        self._epoch = 0
+        self._last_set = 0.0
+        self._newest_info: Any = None
+        self._poses = Poses()
+        self._entities: list[Any] = []  # of the node, destroyed on closing
+        self._bad_stamps = 0
+        self.processor: Processor | None = None
+        self.worker: Worker | None = None
+        self.diagnostics = Diagnostics(self)
+
+    # ------------------------------------------------------------------ life
+
+    def advertise(self) -> None:
+        """Advertise outputs and services."""
+        self.outputs = OutputTopics(
+            self.node, output_topics(self.depth_role == 'disparity'))
+        self._entities = [
+            self.node.create_service(Trigger, '~/reset', self._reset),
+            self.node.create_service(SetBool, '~/enable', self._enable)]
+
+    def start(self) -> None:
+        """Listen and refine."""
+        config = self._settings.node
+        self._bad_stamps = 0
+        self.processor = Processor(
+            lambda: self._settings, self.clock, self.outputs, self._log_once)
+        self.worker = Worker(
+            self.processor.process, self._dropped, self._failed, self.processor.prepare)
+        self.synchroniser = Synchroniser(self._matched, self._jumped)
+        self.inputs = input_topics(self.node, config, self._received)
+        if config.camera_pose_topic:
+            self.inputs['camera_pose'] = InputTopic(
+                self.node, 'camera_pose', PoseStamped, config.camera_pose_topic, self._pose)
+        self.follow()
+
+    def stop(self, timeout: float = 1.0) -> bool:
+        """Stop listening and refining; return whether the worker ended in time."""
+        for topic in self.inputs.values():
+            topic.destroy()
+        self.inputs = {}
+        if self.worker and not self.worker.stop(timeout):
+            return False
+        if self.processor:
+            self.processor.close()
+        return True
+
+    def withdraw(self) -> None:
+        """Take back outputs and services."""
+        for service in self._entities:
+            self.node.destroy_service(service)
+        self.outputs.destroy()
+
+    # ------------------------------------------------------------ for reports
+
+    def clock(self) -> float:
+        """Return the time of the node's clock, simulated or not, in seconds."""
+        return self.node.get_clock().now().nanoseconds * 1e-9
+
+    def accounts(self) -> dict[str, int]:
+        """Return what became of every depth message received; the rest adds up to it."""
+        if not (self.processor and self.inputs):
+            return {}
+        fates = self.processor.ledger.snapshot()
+        ended = sum(fates.values()) - self._bad_stamps  # of those that were matched
+        received = self.inputs[self.depth_role].watch.received
+        waiting = self.synchroniser.waiting(self.depth_role)
+        matched = self.synchroniser.matched
+        return {
+            'received': received,
+            'refined': fates.pop('refined', 0),
+            'passed': fates.pop('passed', 0),
+            'waiting': waiting,
+            'in work': matched - ended,
+            'dropped: unsynchronised': received - waiting - matched - self._bad_stamps,
+            **{f'dropped: {cause}': number for cause, number in sorted(fates.items())},
+        }
+
+    def state(self) -> str:
+        """Say in a word what is being done."""
+        if not self.inputs:
+            return 'inactive'
+        return 'refining' if self._enabled else 'passing the depth through unchanged'
+
+    # ----------------------------------------------------------- on the way in
+
+    def _received(self, role: str, message: Any) -> None:
+        if role == 'camera_info':
+            self._newest_info = message
+        try:
+            self.synchroniser.add(role, message)
+        except ValueError as error:
+            if role == self.depth_role:
+                self._bad_stamps += 1
+                self.processor.ledger.count('malformed')
+            self._log_once(str(error))
+
+    def _matched(self, messages: dict[str, Any]) -> None:
+        """Hand a complete set over to the worker, and nothing else."""
+        depth = messages[self.depth_role]
+        info = messages.get('camera_info', self._newest_info)
+        if info is None:
+            self.processor.ledger.count('no_camera_info')
+            return
+        now = time.perf_counter()
+        period = min(now - self._last_set, LONGEST_PERIOD)
+        self._last_set = now
+        slop = self._settings.node.slop
+        inputs = Inputs(
+            messages['image'], depth, info, messages.get('confidence'),
+            self._poses.at(seconds(depth.header.stamp), slop))
+        self.worker.offer(Job(inputs, now, period, self._epoch))
+
+    def _jumped(self, role: str, by: float) -> None:
+        self.node.get_logger().warning(
+            f'{role}: stamps went back by {by:.3g} s, the stream starts anew')
+        self._start_anew()
+
+    def _pose(self, role: str, message: PoseStamped) -> None:
+        try:
+            self._poses.add(message)
+        except ValueError as error:
+            self._log_once(str(error))
+
+    def _awaited(self) -> tuple[str, ...]:
+        """Return the topics a set consists of, the depth first."""
+        config = self._settings.node
+        awaited = [self.depth_role, 'image']
+        if config.sync_camera_info:
+            awaited.append('camera_info')
+        confidence = self.inputs.get('confidence')
+        if confidence and (config.use_confidence == 'always' or confidence.publishers):
+            awaited.append('confidence')
+        return tuple(awaited)
+
+    def follow(self) -> None:
+        """Follow the settings, and wait for confidence only while somebody publishes it."""
+        if self.inputs:
+            self.synchroniser.follow(self._awaited(), self._settings.node)
+
+    # --------------------------------------------------------- in the worker
+
+    def _dropped(self, job: Job, cause: str) -> None:
+        self.processor.ledger.count(cause)
+
+    def _failed(self, job: Job | None, error: Exception) -> None:
+        """Count and log what went wrong with a frame; the next one is tried all the same."""
+        if not self.node.context.ok():  # told to end in the middle of a frame
+            self.processor.ledger.count('stopped')
+        elif job is None:  # while loading the kernels; the first frame tries again
+            self._log_error_once('start', error)
+        elif isinstance(error, ValueError):
+            self.processor.ledger.count('malformed')
+            self._log_once(str(error))
+        else:
+            self.processor.ledger.count('failed')
+            self._log_error_once('solver', error)
+
+    def _log_once(self, sentence: str) -> None:
+        """Log what is wrong with an input; what came (`got …`) makes it no other cause."""
+        if self.node.context.ok() and self._is_new(sentence.split(', got ')[0], sentence):
+            self.node.get_logger().warning(f'{sentence} (said once, counted in /diagnostics)')
+
+    def _log_error_once(self, where: str, error: Exception) -> None:
+        """Log an error of ours; its kind and place are the cause."""
+        kind, place = type(error).__name__, _place(error)
+        sentence = f'{where}: {kind}: {error}'
+        if self._is_new(f'{kind} {place}', sentence):
+            self.node.get_logger().error(
+                f'{sentence} at {place} (said once, counted in /diagnostics)')
+
+    def _is_new(self, cause: str, sentence: str) -> bool:
+        self.diagnostics.last_complaint = sentence
+        if cause in self._causes or len(self._causes) >= MOST_CAUSES:
+            return False
+        self._causes.add(cause)
+        return True
+
+    # ---------------------------------------------------- parameters, services
+
+    def _current_settings(self) -> Settings:
+        return Settings(
+            self.parameters.values(RefinerConfig), self.parameters.values(NodeConfig),
+            self._enabled)
+
+    def _changed(self, names: set[str]) -> None:
+        self._settings = self._current_settings()
+        self.follow()
+
+    def _start_anew(self) -> None:
+        self._epoch += 1
+        self._poses.clear()
+
+    def _reset(self, request: Any, response: Any) -> Any:
+        """Serve ~/reset."""
+        self._start_anew()
+        self._causes.clear()
+        if self.synchroniser:
+            self.synchroniser.reset()
+        response.success = True
+        response.message = 'queues, warm start and graph cache are dropped'
+        return response
+
+    def _enable(self, request: Any, response: Any) -> Any:
+        """Serve ~/enable."""
+        self._enabled = request.data
+        self._settings = self._current_settings()
+        response.success = True
+        response.message = 'refining' if request.data else 'passing the depth through unchanged'
+        return response
+
+
+def _place(error: Exception) -> str:
+    """Say where an exception came from."""
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return f'{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}' if trace else 'nowhere'

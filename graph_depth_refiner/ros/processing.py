@@ -1,0 +1,215 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What is done with one set of messages, from decoding to publishing; knows no ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+import time
+from typing import Any, Protocol
+
+from graph_depth_refiner.config import NodeConfig, RefinerConfig
+from graph_depth_refiner.frame import Refined
+from graph_depth_refiner.messages.assembly import (
+    Assembled,
+    Assembler,
+    decode_depth,
+    Inputs,
+    OUTPUTS,
+)
+from graph_depth_refiner.messages.conversions import seconds
+from graph_depth_refiner.messages.outgoing import camera_info_fields, depth_fields, warm_up
+from graph_depth_refiner.refiner import DepthRefiner
+from graph_depth_refiner.ros.shedding import Shedder
+from graph_depth_refiner.ros.watch import Recent
+from graph_depth_refiner.ros.worker import Ledger
+
+WARM_UP_SHAPE = (240, 320)
+URGENT = {'depth_refined/image', 'depth_refined/camera_info', 'disparity_refined'}
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One set of messages on its way to the worker."""
+
+    inputs: Inputs
+    arrival: float  # steady clock, seconds, when the set was complete
+    period: float  # seconds since the set before
+    epoch: int  # how often the stream has started anew
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can change between frames, taken once per frame."""
+
+    refiner: RefinerConfig
+    node: NodeConfig
+    enabled: bool = True
+
+
+class Outlet(Protocol):
+    """Where the results go."""
+
+    def wanted(self) -> list[str]:
+        """Return the topics somebody listens to."""
+
+    def publish(self, topic: str, header: Any, fields: dict[str, Any]) -> None:
+        """Publish a message made of these fields."""
+
+    def forward(self, topic: str, message: Any) -> None:
+        """Publish a message as it is."""
+
+
+class Outbox:
+    """A thread that publishes the bulk of one frame while the next is being refined."""
+
+    def __init__(self, doubt: Callable[[str], None]) -> None:
+        """Start idle; `doubt` is told what goes wrong."""
+        self._thread = ThreadPoolExecutor(1, 'outbox')
+        self._doubt = doubt
+        self._last: Future | None = None
+
+    def hand_over(self, act: Callable[[], None]) -> None:
+        """Let something be done after what was handed over before, waiting for that."""
+        self._wait()
+        self._last = self._thread.submit(act)
+
+    def close(self) -> None:
+        """End after what is being done."""
+        self._thread.shutdown()
+        self._wait()
+
+    def _wait(self) -> None:
+        error = self._last.exception() if self._last else None
+        self._last = None
+        if error:
+            self._doubt(f'outputs: {type(error).__name__}: {error}')
+
+
+class Processor:
+    """Refines jobs one by one, in the worker's thread; sole owner of the refiner."""
+
+    def __init__(self, settings: Callable[[], Settings], clock: Callable[[], float],
+                 outlet: Outlet, doubt: Callable[[str], None]) -> None:
+        """Keep the ways out; `clock` tells the time of stamps, `doubt` takes a warning."""
+        self._settings, self._clock = settings, clock
+        self._outlet, self._doubt = outlet, doubt
+        self._assembler = Assembler()
+        self._outbox = Outbox(doubt)
+        self._epoch = 0
+        self.refiner: DepthRefiner | None = None
+        self.shedder = Shedder()
+        self.ledger = Ledger()
+        self.recent = Recent()
+        self.statuses = Ledger()  # how the refinements ended
+        self.last_status = ''
+
+    def prepare(self) -> None:
+        """Load or compile the kernels before the first frame needs them."""
+        settings = self._settings()
+        self.refiner = DepthRefiner(settings.refiner, settings.node.device)
+        self.refiner.warm_up(WARM_UP_SHAPE)
+        warm_up()
+
+    def close(self) -> None:
+        """End after what is being published."""
+        self._outbox.close()
+
+    def process(self, job: Job) -> None:
+        """Bring a job to its end; ValueError is the input's fault, all else is ours."""
+        started = time.perf_counter()
+        settings = self._settings()
+        self._follow(job)
+        fate = self._fate(job, settings)
+        self.ledger.count(fate)
+        if not settings.node.shed_load:
+            self.shedder.reset()
+        elif fate == 'refined':
+            self.shedder.observe(job.period, time.perf_counter() - started)
+
+    def _fate(self, job: Job, settings: Settings) -> str:
+        """Do what is to be done, and say what that was."""
+        if self._too_old(job, settings.node):
+            return 'stale'
+        wanted = self._outlet.wanted()
+        if not wanted:
+            return 'no_subscriber'
+        for doubt in job.inputs.doubts():
+            self._doubt(doubt)
+        if not settings.enabled:
+            self._pass_on(job.inputs, settings.node, wanted)
+            return 'passed'
+        self._refine(job, settings, wanted)
+        return 'refined'
+
+    def _refine(self, job: Job, settings: Settings, wanted: list[str]) -> None:
+        assembled = self._assembler.assemble(job.inputs, settings.node)
+        self.refiner.configure(self.shedder.apply(settings.refiner))
+        try:
+            refined = self.refiner.refine(assembled.frame)
+        except Exception:
+            self.refiner.reset()  # what is carried on may be half of this frame
+            raise
+        self._publish(URGENT & set(wanted), assembled, refined)
+        self._note(job, assembled, refined)
+        self._outbox.hand_over(
+            lambda: self._publish(set(wanted) - URGENT, assembled, refined))
+
+    def _publish(self, topics: set[str], assembled: Assembled, refined: Refined) -> None:
+        header = assembled.inputs.depth.header
+        for topic, output in OUTPUTS.items():
+            if topic in topics:
+                self._outlet.publish(topic, header, output.fields(assembled, refined))
+
+    def _note(self, job: Job, assembled: Assembled, refined: Refined) -> None:
+        latency = time.perf_counter() - job.arrival
+        self.recent.note(
+            latency_ms=1e3 * latency, iterations=refined.iterations, energy=refined.energy,
+            graph_hit_rate=refined.graph_hit_rate,
+            age_ms=1e3 * (self._clock() - assembled.frame.stamp),
+            **{f'{stage}_ms': ms for stage, ms in refined.milliseconds.items()})
+        self.statuses.count(refined.status.name.lower())
+        self.last_status = refined.status.value
+
+    def _pass_on(self, inputs: Inputs, config: NodeConfig, wanted: list[str]) -> None:
+        """Publish the depth as it came, on the topics of depth only."""
+        header = inputs.depth.header
+        for topic in wanted:
+            if topic == 'depth_refined/camera_info':
+                self._outlet.publish(topic, header, camera_info_fields(inputs.camera_info))
+            elif topic == 'disparity_refined' or (
+                    topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')):
+                self._outlet.forward(topic, inputs.depth)
+            elif topic == 'depth_refined/image':
+                depth, encoding, _ = decode_depth(inputs.depth, config)
+                self._outlet.publish(topic, header, depth_fields(depth, encoding))
+
+    def _follow(self, job: Job) -> None:
+        """Start anew with the stream; drop what was learnt before."""
+        if self.refiner is None:
+            self.prepare()
+        if job.epoch != self._epoch:
+            self._epoch = job.epoch
+            self.refiner.reset()
+
+    def _too_old(self, job: Job, config: NodeConfig) -> bool:
+        age = self._clock() - seconds(job.inputs.depth.header.stamp)
+        if not config.max_age or age <= config.max_age:
+            return False
+        self._doubt(
+            f'depth: expected frames younger than {config.max_age:g} s (max_age), got '
+            f'{age:.3g} s; set use_sim_time for recordings')
+        return True

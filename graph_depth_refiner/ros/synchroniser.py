@@ -1,0 +1,91 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Brings the messages of one moment together, by `message_filters`.
+
+Around it stands what that library lacks: a stamp that jumps back empties the queues
+(they would delete every new message instead, for good), stamps it cannot represent are
+refused (it would never release its lock), and it can be asked what waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from message_filters import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
+
+from graph_depth_refiner.config import NodeConfig
+from graph_depth_refiner.messages.conversions import seconds
+
+
+class Synchroniser:
+    """Hands over one message of each topic whenever their stamps match."""
+
+    def __init__(self, on_set: Callable[[dict[str, Any]], None],
+                 on_jump: Callable[[str, float], None]) -> None:
+        """Start waiting for nothing."""
+        self._on_set, self._on_jump = on_set, on_jump
+        self.matched = 0
+        self.use((), NodeConfig())
+
+    def use(self, topics: tuple[str, ...], config: NodeConfig) -> None:
+        """Wait for these topics from now on; what waits is dropped."""
+        self.topics, self._config = topics, config
+        self._filters = {topic: SimpleFilter() for topic in topics}
+        inputs = list(self._filters.values())
+        if config.exact_sync:
+            self._sync = TimeSynchronizer(inputs, config.queue_size)
+        else:
+            self._sync = ApproximateTimeSynchronizer(inputs, config.queue_size, config.slop)
+        self._sync.registerCallback(self._matched)
+        self._newest: dict[str, float] = {}
+
+    def follow(self, topics: tuple[str, ...], config: NodeConfig) -> None:
+        """Start anew with other topics or settings only where they are others."""
+        def relevant(of: NodeConfig) -> tuple:
+            return of.exact_sync, of.queue_size, of.slop
+
+        if topics != self.topics or relevant(config) != relevant(self._config):
+            self.use(topics, config)
+        self._config = config
+
+    def reset(self) -> None:
+        """Drop what waits."""
+        self.use(self.topics, self._config)
+
+    def add(self, topic: str, message: Any) -> None:
+        """Take in a message; raise ValueError where its stamp is none."""
+        stamp = message.header.stamp
+        if stamp.sec < 0 or stamp.nanosec >= 10 ** 9:
+            raise ValueError(
+                f'{topic}.header.stamp: expected sec of at least 0 and nanosec below 1e9, got '
+                f'{stamp.sec} and {stamp.nanosec}')
+        if topic not in self._filters:
+            return
+        now = seconds(stamp)
+        newest = self._newest.get(topic, now)
+        if newest - now > self._config.jump_back:
+            self._on_jump(topic, newest - now)
+            self.reset()
+        self._newest[topic] = max(now, self._newest.get(topic, now))
+        self._filters[topic].signalMessage(message)
+
+    def waiting(self, topic: str) -> int:
+        """Return how many messages of a topic wait for the others."""
+        return len(self._sync.queues[self.topics.index(topic)])
+
+    def _matched(self, *messages: Any) -> None:
+        self.matched += 1
+        self._on_set(dict(zip(self.topics, messages, strict=True)))

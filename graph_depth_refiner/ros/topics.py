@@ -1,0 +1,166 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Subscriptions and publishers of the node, with their quality of service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+import time
+from typing import Any
+
+from rclpy.qos import (
+    qos_policy_name_from_kind,
+    qos_profile_sensor_data,
+    QoSPolicyKind,
+    QoSProfile,
+    QoSReliabilityPolicy,
+)
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+from stereo_msgs.msg import DisparityImage
+
+from graph_depth_refiner.config import NodeConfig
+from graph_depth_refiner.messages.assembly import OUTPUTS
+from graph_depth_refiner.messages.conversions import seconds
+from graph_depth_refiner.ros.messages import filled, message_type
+from graph_depth_refiner.ros.watch import TopicWatch
+
+try:
+    from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
+except ImportError:  # Humble
+    from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
+
+OUTPUT_DEPTH = 5  # messages kept for reliable readers that are late
+OVERRIDABLE = (
+    QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY,
+    QoSPolicyKind.DURABILITY)
+
+
+class InputTopic:
+    """One subscription: watches it, and explains publishers it cannot hear."""
+
+    def __init__(self, node: Any, role: str, kind: type, topic: str,
+                 on_message: Callable[[str, Any], None]) -> None:
+        """Subscribe with sensor-data quality unless overridden."""
+        self.role = role
+        self.watch = TopicWatch()
+        self._node, self._on_message = node, on_message
+        self._subscription = node.create_subscription(
+            kind, topic, self._receive, qos_profile_sensor_data,
+            event_callbacks=SubscriptionEventCallbacks(incompatible_qos=self._incompatible),
+            qos_overriding_options=QoSOverridingOptions(OVERRIDABLE))
+        self.name = self._subscription.topic_name
+
+    @property
+    def publishers(self) -> int:
+        """Return how many publish on the topic."""
+        return self._node.count_publishers(self.name)
+
+    def remedy(self) -> str:
+        """Say which setting would meet the publishers that do not match."""
+        policy = self.watch.incompatible.lower()
+        offered = _values(self._node.get_publishers_info_by_topic(self.name), policy)
+        return (f'set parameter qos_overrides.{self.name}.subscription.{policy} to '
+                f'{offered or "what the publisher offers"}, or change the publisher')
+
+    def destroy(self) -> None:
+        """End the subscription."""
+        self._node.destroy_subscription(self._subscription)
+
+    def _receive(self, message: Any) -> None:
+        self.watch.note(seconds(message.header.stamp), time.monotonic())
+        self._on_message(self.role, message)
+
+    def _incompatible(self, event: Any) -> None:
+        self.watch.incompatible = qos_policy_name_from_kind(event.last_policy_kind)
+        self._node.get_logger().error(
+            f'{self.role}: a publisher on {self.name} offers incompatible '
+            f'{self.watch.incompatible}, nothing will be heard from it; {self.remedy()}')
+
+
+def input_topics(node: Any, config: NodeConfig,
+                 on_message: Callable[[str, Any], None]) -> dict[str, InputTopic]:
+    """Subscribe to what the configuration names, by role."""
+    def subscribe(role: str, kind: type, topic: str, transport: str = 'raw') -> None:
+        if transport != 'raw':
+            # as image_transport does it: remap the base name, then append
+            topic = f'{node.resolve_topic_name(topic)}/{transport}'
+        topics[role] = InputTopic(node, role, kind, topic, on_message)
+
+    topics: dict[str, InputTopic] = {}
+    subscribe('image', Image if config.image_transport == 'raw' else CompressedImage,
+              config.image_topic, config.image_transport)
+    if config.input_kind == 'disparity':
+        subscribe('disparity', DisparityImage, config.disparity_topic)
+    else:
+        subscribe('depth', Image if config.depth_transport == 'raw' else CompressedImage,
+                  config.depth_topic, config.depth_transport)
+    subscribe('camera_info', CameraInfo, config.camera_info_topic)
+    if config.use_confidence != 'never':
+        subscribe('confidence', Image, config.confidence_topic)
+    return topics
+
+
+def _values(endpoints: list[Any], policy: str) -> str:
+    """Name the values that endpoints of a topic have for a policy."""
+    found = {getattr(one.qos_profile, policy, None) for one in endpoints}
+    return ' or '.join(sorted(value.name.lower() for value in found if hasattr(value, 'name')))
+
+
+class OutputTopics:
+    """The publishers; reliable unless overridden."""
+
+    def __init__(self, node: Any, topics: list[str]) -> None:
+        """Advertise the topics."""
+        profile = QoSProfile(depth=OUTPUT_DEPTH, reliability=QoSReliabilityPolicy.RELIABLE)
+        self._node = node
+        self._kinds = {
+            topic: message_type(OUTPUTS[topic].package, OUTPUTS[topic].type_name)
+            for topic in topics}
+        self._publishers = {
+            topic: node.create_publisher(
+                kind, topic, profile,
+                event_callbacks=PublisherEventCallbacks(
+                    incompatible_qos=partial(self._incompatible, topic)),
+                qos_overriding_options=QoSOverridingOptions(OVERRIDABLE))
+            for topic, kind in self._kinds.items()}
+
+    def _incompatible(self, topic: str, event: Any) -> None:
+        name = self._node.resolve_topic_name(topic)
+        policy = qos_policy_name_from_kind(event.last_policy_kind).lower()
+        wanted = _values(self._node.get_subscriptions_info_by_topic(name), policy)
+        self._node.get_logger().error(
+            f'{topic}: a subscriber to {name} asks for incompatible {policy} and will hear '
+            f'nothing; set parameter qos_overrides.{name}.publisher.{policy} to '
+            f'{wanted or "what it asks for"}, or change the subscriber')
+
+    def wanted(self) -> list[str]:
+        """Return the topics somebody listens to."""
+        return [
+            topic for topic, publisher in self._publishers.items()
+            if publisher.get_subscription_count()]
+
+    def publish(self, topic: str, header: Any, fields: dict[str, Any]) -> None:
+        """Publish a message made of these fields."""
+        self.forward(topic, filled(self._kinds[topic], header, fields))
+
+    def forward(self, topic: str, message: Any) -> None:
+        """Publish a message as it is."""
+        self._publishers[topic].publish(message)
+
+    def destroy(self) -> None:
+        """End all publishers."""
+        for publisher in self._publishers.values():
+            self._node.destroy_publisher(publisher)
