@@ -22,6 +22,8 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.lift import Level
+from graph_depth_refiner.measure import thinned
+from graph_depth_refiner.tracking import guess_motion
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
 PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 3, 3, 1.0))
@@ -53,22 +55,25 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
     """
     Find the motion that brings the last planes and image onto this measurement.
 
-    Gauss-Newton on point-to-plane distances in inverse depth and on image differences,
-    coarse to fine. Single samples are weighted robustly, and so are blocks by how far
+    Gauss-Newton on point-to-plane distances in inverse depth and on image differences, from
+    the motion of tracked corners, or coarse to fine from a guess. Single samples are weighted robustly, and so are blocks by how far
     they would like to move by themselves: a moving object is a block that does.
     """
-    if not (evidence > 0).any():
+    some = thinned(evidence)
+    if not (some > 0).any():
         return Motion(np.eye(4), trusted=False)
-    usual = float(np.median(evidence[evidence > 0]))
-    steady = np.where(evidence >= STEADY * usual, evidence, np.float32(0))  # H W
+    usual = float(np.median(some[some > 0]))
+    steady = evidence * (evidence >= STEADY * usual)  # H W
     pyramid = [tuple(cv2.GaussianBlur(one, (5, 5), BLUR) for one in (grey, level.grey))]
     while len(pyramid) <= PLAN[0][0] and min(pyramid[-1][0].shape) >= 32:
         pyramid.append(tuple(cv2.pyrDown(one) for one in pyramid[-1]))
     near = float(np.median(planes[0][::8, ::8]))  # the unit of length is 1 / near
     if not near > 0:
         return Motion(np.eye(4), trusted=False)
-    matrix, light, pace, found = guess.copy(), np.array([1.0, 0.0]), np.inf, None
-    for floor, stride, iterations, wider in PLAN:
+    tracked = guess_motion(grey, level.grey, planes[0] * (steady > 0), level.intrinsics)
+    plan, pace = (PLAN, np.inf) if tracked is None else (PLAN[-1:], PACE)
+    matrix, light, found = guess if tracked is None else tracked, np.array([1.0, 0.0]), None
+    for floor, stride, iterations, wider in plan:
         before, now = pyramid[min(floor, len(pyramid) - 1)]
         for _ in range(iterations):
             found = stage.normal_equations(

@@ -146,7 +146,7 @@ class RefinerConfig(Tunables):
 
     # graph
     graph_window: int = tunable(
-        5, 'Side B of the search window of a pixel', unit='px', low=3, high=15, odd=True)
+        3, 'Side B of the search window of a pixel', unit='px', low=3, high=15, odd=True)
     graph_patch: int = tunable(
         3, 'Side Q of the compared patches', unit='px', low=1, high=15, odd=True)
     graph_neighbours: int = tunable(
@@ -239,11 +239,20 @@ class RefinerConfig(Tunables):
         0.2, 'Last step of a frame as a share of its first, geometric between',
         low=1e-6, high=1.0)
     time_budget_ms: float = tunable(
-        0.0, 'The solver stops after this time since the frame came in; 0 is no limit',
+        0.0, 'The solver stops once the refinement of a frame has taken this long; 0 is no limit',
         unit='ms', low=0.0, high=1e6)
     backend: str = tunable(
         'auto', 'Implementation: fused kernels on a CPU, plain torch, or compiled torch',
         choices=('auto', 'fused', 'torch', 'compiled'))
+
+    def __post_init__(self) -> None:
+        """Check every value, and those that must suit each other."""
+        super().__post_init__()
+        if self.min_depth >= self.max_depth:
+            raise ValueError(f'min_depth: expected less than max_depth ({self.max_depth:g}), '
+                             f'got {self.min_depth:g}')
+        if self.solve_scale == 3:
+            raise ValueError('solve_scale: expected 0, 1, 2 or 4, got 3')
 
 
 PAPER = {
@@ -256,6 +265,7 @@ PAPER = {
 }
 
 STEREO = {
+    'graph_window': 5,
     'least_confidence': 0.5, 'speckle_area': 30, 'fill': 'occlusion', 'vote': True,
     'plane_start': False, 'temporal': False,
     'plane_slopes': True, 'depth_aware': 2, 'depth_sigma': 1.0, 'graph_symmetric': True,

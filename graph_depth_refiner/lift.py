@@ -47,7 +47,7 @@ def scale_of(wanted: int, shape: tuple[int, int]) -> int:
         wanted = 1 if shape[0] * shape[1] <= BIG else 2 if shape[0] * shape[1] <= 4 * BIG else 4
     while wanted > 1 and min(shape) // wanted < 16:
         wanted //= 2
-    return 2 if wanted == 3 else wanted
+    return wanted
 
 
 def full_level(measured: Measured, image: np.ndarray) -> Level:
@@ -57,7 +57,10 @@ def full_level(measured: Measured, image: np.ndarray) -> Level:
     sure = measured.m > 0
     typical = float(measured.m.sum()) / max(1, np.count_nonzero(sure))
     m = measured.m * np.float32(1 / typical) if typical > 0 else measured.m
-    return Level(measured.guide, grey, color, measured.d, m, measured.unit, measured.intrinsics)
+    # a pixel of disparity is a unit for stereo, but its noise may be much less
+    sigma = min(measured.unit, noise(measured.d)) if measured.intrinsics.baseline > 0 \
+        else measured.unit
+    return Level(measured.guide, grey, color, measured.d, m, sigma, measured.intrinsics)
 
 
 def colors(image: np.ndarray) -> np.ndarray:

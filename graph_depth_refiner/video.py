@@ -28,6 +28,7 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.graph_cache import CachedGraph
 from graph_depth_refiner.lift import Level
+from graph_depth_refiner.measure import thinned
 from graph_depth_refiner.problem import Memory
 
 REACHES = (8, 4, 2)  # cells from the middle to the rim of the windows planes are fitted in
@@ -156,7 +157,7 @@ def carry(stages: Stages, past: Past, level: Level, frame: Frame, config: Refine
     believed = stages.temporal.trust(
         level.d, level.m, level.color, old.planes, old.evidence, old.color, old.sigma)
     both = (old.evidence > 0) & (level.m > 0)
-    cut = not motion.trusted or believed[both].sum() < CUT * max(1, np.count_nonzero(both))
+    cut = not motion.trusted or (believed * both).sum() < CUT * max(1, np.count_nonzero(both))
     clock.done('carry')
     return None if cut else replace(old, evidence=old.evidence * believed)
 
@@ -174,9 +175,9 @@ def _follow(stages: Stages, past: Past, level: Level, motion: Motion) -> Carried
     """Carry the past along a motion and see how far off the measurement it is."""
     planes, evidence, color = stages.motion.carry(
         past.planes, past.evidence, past.color, motion.matrix, level.intrinsics)
-    both = (evidence > 0) & (level.m > 0)
-    residual = np.abs(level.d - planes[0])[both]
-    spread = 1.4826 * float(np.median(residual[::4])) / USUAL if residual.size else 0.0
+    both = (thinned(evidence) > 0) & (thinned(level.m) > 0)
+    residual = np.abs(thinned(level.d) - thinned(planes[0]))[both]
+    spread = 1.4826 * float(np.median(residual)) / USUAL if residual.size else 0.0
     sigma = min(max(spread, level.sigma), LOOSEST * level.sigma)
     return Carried(planes, evidence, color, motion.matrix, sigma)
 

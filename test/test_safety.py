@@ -218,7 +218,7 @@ def test_a_step_that_is_not_finite_is_undone_counted_and_forgotten(monkeypatch):
     ('iterations', 0), ('iterations', 1), ('graph_window', 15), ('graph_patch', 15),
     ('graph_sigma_intensity', 1e-4), ('graph_sigma_space', 0.1), ('graph_neighbours', 1),
     ('graph_color', True), ('graph_normalise', False), ('time_budget_ms', 1e-3),
-    ('min_depth', 1e6), ('max_depth', 1e-6)])
+    ('min_depth', 9e4), ('max_depth', 0.0011)])
 def test_every_extreme_of_the_configuration(name, value):
     depth = wall((16, 24), 2.0)
     depth[4:8, 4:8] = np.nan

@@ -84,6 +84,9 @@ def _settle_cache() -> None:
 
 
 # Threads that wait for the next kernel sleep. OpenMP's default is to spin, which on a robot takes
-# the cores from the processes around us, and from the kernels themselves.
+# the cores from the processes around us, and from the kernels themselves. But waking a thread
+# takes as long as some kernels do: it first spins for some 0.05 ms, which is about the time from
+# one kernel of a frame to the next, and not much if another process has the core.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
+os.environ.setdefault('GOMP_SPINCOUNT', '1500')
 _settle_cache()

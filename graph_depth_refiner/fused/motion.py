@@ -19,6 +19,7 @@ from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
+from graph_depth_refiner.fused.rows import FUSED, ONE, U
 from graph_depth_refiner.motion_rules import (
     BLOCK,
     DEPTH_SCALE,
@@ -31,41 +32,40 @@ from graph_depth_refiner.motion_rules import (
 )
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=True, **FUSED)
 def _aim(x, n, rotation, translation, camera, target, moved):
     """Move every plane: target is the pixel it lands on (-1 none), moved its d, ux, uy there."""
     height, width = n.shape
     fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
+    edge_on, none = np.float32(EDGE_ON), np.float32(0)
     for y in prange(height):
-        for u in range(width):
-            target[y, u] = -1
+        down = np.float32(y) - cy
+        ry = down / fy
+        for u in range(U(width)):
             d, ux, uy = x[0, y, u], x[1, y, u], x[2, y, u]
-            if d <= 0 or n[y, u] <= 0:
-                continue
-            rx, ry = (u - cx) / fx, (y - cy) / fy
+            across = np.float32(u) - cx
+            rx = across / fx
             # the point in the new camera, times d
             px = rotation[0, 0] * rx + rotation[0, 1] * ry + rotation[0, 2] + d * translation[0]
             py = rotation[1, 0] * rx + rotation[1, 1] * ry + rotation[1, 2] + d * translation[1]
             pz = rotation[2, 0] * rx + rotation[2, 1] * ry + rotation[2, 2] + d * translation[2]
-            if pz <= 0:
-                continue
-            column = int(np.rint(fx * px / pz + cx))
-            row = int(np.rint(fy * py / pz + cy))
-            if column < 0 or column >= width or row < 0 or row >= height:
-                continue
-            a, b, c = fx * ux, fy * uy, d - ux * (u - cx) - uy * (y - cy)
+            hu, hv = np.rint(fx * px / pz + cx), np.rint(fy * py / pz + cy)
+            a, b, c = fx * ux, fy * uy, d - ux * across - uy * down
             qa = rotation[0, 0] * a + rotation[0, 1] * b + rotation[0, 2] * c
             qb = rotation[1, 0] * a + rotation[1, 1] * b + rotation[1, 2] * c
             qc = rotation[2, 0] * a + rotation[2, 1] * b + rotation[2, 2] * c
-            scale = 1 + qa * translation[0] + qb * translation[1] + qc * translation[2]
-            if scale <= 0:
-                continue
+            scale = ONE + qa * translation[0] + qb * translation[1] + qc * translation[2]
             qa, qb, qc = qa / scale, qb / scale, qc / scale
-            there = qa * (column - cx) / fx + qb * (row - cy) / fy + qc
+            there = qa * (hu - cx) / fx + qb * (hv - cy) / fy + qc
             straight = d / pz  # inverse depth of the point itself
-            if there < np.float32(EDGE_ON) * straight or np.float32(EDGE_ON) * there > straight:
-                continue  # seen edge-on: half a pixel aside the plane is elsewhere
-            target[y, u] = row * width + column
+            # comparisons with NaN are false; seen edge-on, half a pixel aside a plane is elsewhere
+            lands = (d > none) & (n[y, u] > none) & (pz > none) & (scale > none) \
+                & (hu >= none) & (hu < np.float32(width)) \
+                & (hv >= none) & (hv < np.float32(height)) \
+                & (there >= edge_on * straight) & (edge_on * there <= straight)
+            column, row = (hu, hv) if lands else (none, none)
+            target[y, u] = np.int32(row) * np.int32(width) + np.int32(column) if lands \
+                else np.int32(-1)
             moved[0, y, u] = there
             moved[1, y, u] = qa / fx
             moved[2, y, u] = qb / fy
