@@ -56,8 +56,9 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
     Find the motion that brings the last planes and image onto this measurement.
 
     Gauss-Newton on point-to-plane distances in inverse depth and on image differences, from
-    the motion of tracked corners, or coarse to fine from a guess. Single samples are weighted robustly, and so are blocks by how far
-    they would like to move by themselves: a moving object is a block that does.
+    the motion of tracked corners, or coarse to fine from a guess. Single samples are weighted
+    robustly, and so are blocks by how far they would like to move by themselves: a moving
+    object is a block that does.
     """
     some = thinned(evidence)
     if not (some > 0).any():

@@ -215,6 +215,10 @@ class RefinerConfig(Tunables):
         0.0, 'The same at the coarser levels; 0 is as at the finest', low=0.0, high=1e4)
     reg_alpha: float = tunable(
         5.5, 'Weight alpha of slope differences inside the regulariser', low=0.0, high=1e4)
+    reg_curved: float = tunable(
+        0.0, 'Mean slope difference to the neighbours at which the regulariser counts half, '
+        'so that it gives way where things are curved; 0 keeps it the same everywhere',
+        unit='noise units/px', low=0.0, high=1e6)
 
     # solver
     solver: str = tunable('adam', 'Minimiser of the energy', choices=('adam', 'irls'))

@@ -88,3 +88,13 @@ def depth_aware(w: torch.Tensor, x: torch.Tensor, sigma: float) -> torch.Tensor:
         weight = inside(w[o], dy, dx) * torch.exp(-error / (2 * sigma ** 2))
         inside(aware[o], dy, dx).copy_(torch.where(weight >= LEAST_WEIGHT, weight, 0))
     return aware
+
+
+def give_way(w: torch.Tensor, x: torch.Tensor, half: float) -> torch.Tensor:
+    """Return the weights of every pixel scaled down by how its slopes differ around it."""
+    turn, total = w.new_zeros(w.shape[1:]), w.sum(dim=0)  # H W
+    for o, (dy, dx) in enumerate(offsets(window_of(len(w)))):
+        differ = (inside(x, -dy, -dx)[1:] - inside(x, dy, dx)[1:]).square().sum(dim=0).sqrt()
+        inside(turn, dy, dx).add_(inside(w[o], dy, dx) * differ)
+    mean = turn / total.clamp(min=LEAST_WEIGHT)
+    return w / (1 + (mean / half).square())

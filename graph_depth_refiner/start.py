@@ -86,10 +86,10 @@ def fill(backend: Any, z: np.ndarray, sure: np.ndarray, color: np.ndarray,
 
 
 def understand(backend: Any, z: Any, weights: Any, config: RefinerConfig) -> tuple[Any, Any]:
-    """Return the planes of a map in units, and the graph without edges across depth jumps."""
+    """Return the planes of a map in units, and the graph that suits them."""
     x = backend.array(np.zeros((3, *z.shape), np.float32))
     x[0] = z
-    if config.plane_slopes or config.depth_aware:
+    if config.plane_slopes or config.depth_aware or config.reg_curved:
         x[1:] = backend.prepare.fit_slopes(z, weights)
     aware = weights
     for _ in range(config.depth_aware):
@@ -100,6 +100,8 @@ def understand(backend: Any, z: Any, weights: Any, config: RefinerConfig) -> tup
     if config.graph_symmetric:
         aware = weights + 0 if aware is weights else aware  # the caller's graph stays as it is
         backend.graph.symmetrise(aware)
+    if config.reg_curved:
+        aware = backend.prepare.give_way(aware, x, config.reg_curved)
     return x, aware
 
 

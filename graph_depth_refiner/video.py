@@ -130,10 +130,12 @@ def begin(stages: Stages, level: Level, past: Past | None, frame: Frame,
 
 def aware(backend: Any, weights: Any, start: Start, level: Level, config: RefinerConfig) -> Any:
     """Return the graph without the edges across depth jumps of the start."""
-    if config.depth_aware == 0:
-        return weights
     units = backend.array(start.planes * np.float32(1 / level.sigma))
-    return backend.prepare.depth_aware(weights, units, config.depth_sigma)
+    if config.depth_aware:
+        weights = backend.prepare.depth_aware(weights, units, config.depth_sigma)
+    if config.reg_curved:
+        weights = backend.prepare.give_way(weights, units, config.reg_curved)
+    return weights
 
 
 def remember(planes: np.ndarray, start: Start, level: Level, frame: Frame, graph: CachedGraph,

@@ -106,7 +106,8 @@ def test_ties_are_resolved_alike():
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_equal_weights_keep_the_earlier_offset(backend):
     """In a flat image the 4 nearest are equal; K = 2 keeps those above and to the left."""
-    w = build(backend, np.full((5, 5), 0.5, np.float32), preset('realtime', graph_neighbours=2))
+    config = preset('realtime', graph_window=5, graph_neighbours=2)
+    w = build(backend, np.full((5, 5), 0.5, np.float32), config)
     kept = [step for step, weight in zip(offsets(5), w[:, 2, 2]) if weight > 0]
     assert kept == [(-1, 0), (0, -1)]
 
@@ -129,7 +130,8 @@ def test_symmetrise_takes_the_smaller_of_both_directions(backend):
     """min(w, w^T), checked edge by edge."""
     stages = backends.select('cpu', backend)
     guide = np.random.default_rng(5).random((7, 6), dtype=np.float32)
-    config = preset('realtime', graph_sigma_intensity=0.5, graph_neighbours=9)
+    config = preset(
+        'realtime', graph_window=5, graph_sigma_intensity=0.5, graph_neighbours=9)
     w = build(backend, guide, config)
     both = stages.array(w.copy())
     stages.graph.symmetrise(both)

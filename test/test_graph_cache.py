@@ -22,7 +22,7 @@ from graph_depth_refiner import backends
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.graph_cache import BAND, update
 
-CONFIG = RefinerConfig()
+CONFIG = RefinerConfig(graph_window=5)
 SHAPE = (8 * BAND, 70)
 
 

@@ -21,7 +21,7 @@ from graph_depth_refiner.config import RefinerConfig
 
 BOTH = pytest.mark.parametrize('backend', ['torch', 'fused'])
 SHAPE = (18, 26)
-CONFIG = RefinerConfig()
+CONFIG = RefinerConfig(graph_window=5)
 CENTRE = (9, 13)
 
 
@@ -86,6 +86,22 @@ def test_the_worse_of_both_predictions_counts(backend):
     y, x = CENTRE
     for edge in ((12, y, x), (11, y, x + 1)):  # offsets (0, 1) and (0, -1) of a 5x5 window
         assert after[edge] / k.numpy(before)[edge] == pytest.approx(np.exp(-0.5), rel=1e-4)
+
+
+@BOTH
+def test_the_regulariser_gives_way_where_slopes_differ(backend):
+    # slopes grow by 0.5 units a pixel along x; over a 5x5 window of equal weights that
+    # sum to 1 their mean difference is (10 * 0.5 + 10 * 1.0) / 24 = 0.625, half of 1.25,
+    # so 1 / (1 + 0.25) of the weight is left
+    k = stages(backend)
+    x = np.zeros((3, *SHAPE), np.float32)
+    x[1] = 0.5 * np.arange(SHAPE[1])
+    w = k.array(np.full((24, *SHAPE), 1 / 24, np.float32))
+    ratio = k.numpy(k.prepare.give_way(w, k.array(x), 1.25)) * 24
+    np.testing.assert_allclose(ratio[:, CENTRE[0], CENTRE[1]], 0.8, rtol=1e-5)
+    x[1] = 0.5
+    assert k.numpy(k.prepare.give_way(w, k.array(x), 1.25))[:, CENTRE[0], CENTRE[1]] \
+        == pytest.approx(1 / 24)
 
 
 @BOTH

@@ -20,6 +20,8 @@ graph weights that know of depth.
 
 from __future__ import annotations
 
+import math
+
 from numba import njit, prange
 import numpy as np
 
@@ -59,6 +61,13 @@ def depth_aware(w: np.ndarray, x: np.ndarray, sigma: float) -> np.ndarray:
     aware = np.empty_like(w)
     _weigh(_with_margin(x, w), w, np.float32(0.5 / sigma ** 2), aware)
     return aware
+
+
+def give_way(w: np.ndarray, x: np.ndarray, half: float) -> np.ndarray:
+    """Return the weights of every pixel scaled down by how its slopes differ around it."""
+    scaled = np.empty_like(w)
+    _give_way(_with_margin(x, w), w, np.float32(1 / half), scaled)
+    return scaled
 
 
 def _with_margin(x, w):
@@ -172,3 +181,26 @@ def _weigh(x, w, fade, aware):
                 back = rise - ex[t + i] * fx - ey[t + i] * fy
                 weight = old[i] * fading(max(there * there, back * back) * fade)
                 new[i] = weight if weight >= np.float32(LEAST_WEIGHT) else ZERO
+
+
+@njit(parallel=True, **FUSED)
+def _give_way(x, w, steep, scaled):
+    edges, height, width = w.shape
+    r = (x.shape[1] - height) // 2
+    n = U(width)
+    for y in prange(height):
+        turn, total = np.zeros(width, np.float32), np.zeros(width, np.float32)
+        ux, uy, s = x[1, y + r], x[2, y + r], U(r)
+        for o in range(edges):
+            dy, dx = step_to(o, edges, r)
+            vx, vy, t, row = x[1, y + r + dy], x[2, y + r + dy], U(r + dx), w[o, y]
+            for i in range(n):
+                a, b = vx[t + i] - ux[s + i], vy[t + i] - uy[s + i]
+                turn[i] += row[i] * math.sqrt(a * a + b * b)
+                total[i] += row[i]
+        for i in range(n):
+            mean = turn[i] / max(total[i], np.float32(LEAST_WEIGHT)) * steep
+            total[i] = ONE / (ONE + mean * mean)
+        for o in range(edges):
+            for i in range(n):
+                scaled[o, y, i] = w[o, y, i] * total[i]

@@ -77,8 +77,9 @@ def vote(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,
         _lay_out(carried, evidence, carried[0], evidence, carried_color,
                  np.float32(CARRIED_SHARE), wide, fields[1])
     chosen = start.copy()
-    _vote(fields, wide, start, carried, evidence, np.float32(sigma),
-          np.float32(0.5 / FADED / (255.0 * likeness) ** 2), np.float32(STEEP if slopes else 0.0), chosen)
+    fade = np.float32(0.5 / FADED / (255.0 * likeness) ** 2)
+    _vote(fields, wide, start, carried, evidence, np.float32(sigma), fade,
+          np.float32(STEEP if slopes else 0.0), chosen)
     return chosen
 
 
