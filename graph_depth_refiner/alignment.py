@@ -26,7 +26,7 @@ from graph_depth_refiner.measure import thinned
 from graph_depth_refiner.tracking import guess_motion
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
-PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 3, 3, 1.0))
+PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 3, 1.0))
 SHADE = 0.01  # difference of the image in [0, 1] that starts to count as an outlier
 PACE = 0.1  # pixels by which a block may move by itself before it is believed less
 STILL = 0.02  # pixels of the pyramid's level; smaller steps end the search there
@@ -65,14 +65,14 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
         return Motion(np.eye(4), trusted=False)
     usual = float(np.median(some[some > 0]))
     steady = evidence * (evidence >= STEADY * usual)  # H W
-    pyramid = [tuple(cv2.GaussianBlur(one, (5, 5), BLUR) for one in (grey, level.grey))]
-    while len(pyramid) <= PLAN[0][0] and min(pyramid[-1][0].shape) >= 32:
-        pyramid.append(tuple(cv2.pyrDown(one) for one in pyramid[-1]))
     near = float(np.median(planes[0][::8, ::8]))  # the unit of length is 1 / near
     if not near > 0:
         return Motion(np.eye(4), trusted=False)
     tracked = guess_motion(grey, level.grey, planes[0] * (steady > 0), level.intrinsics)
     plan, pace = (PLAN, np.inf) if tracked is None else (PLAN[-1:], PACE)
+    pyramid = [tuple(cv2.GaussianBlur(one, (5, 5), BLUR) for one in (grey, level.grey))]
+    while len(pyramid) <= plan[0][0] and min(pyramid[-1][0].shape) >= 32:
+        pyramid.append(tuple(cv2.pyrDown(one) for one in pyramid[-1]))
     matrix, light, found = guess if tracked is None else tracked, np.array([1.0, 0.0]), None
     for floor, stride, iterations, wider in plan:
         before, now = pyramid[min(floor, len(pyramid) - 1)]

@@ -73,15 +73,15 @@ def _settings(config: RefinerConfig) -> tuple:
 
 def _changed_bands(before: np.ndarray, now: np.ndarray, tolerance: float) -> np.ndarray:
     """Return which bands have a tile whose mean difference exceeds the tolerance."""
-    bands = -(-now.shape[-2] // BAND)
+    bands, tiles = -(-now.shape[-2] // BAND), max(1, now.shape[-1] // TILE)
     changed = np.zeros(bands, bool)
     for one, other in zip(before.reshape(-1, *now.shape[-2:]), now.reshape(-1, *now.shape[-2:])):
         difference = cv2.absdiff(one, other)
-        tiles = max(1, now.shape[-1] // TILE)
-        for band in range(bands):
-            strip = difference[band * BAND:(band + 1) * BAND]
-            means = cv2.resize(strip, (tiles, 1), interpolation=cv2.INTER_AREA)
-            changed[band] |= bool(means.max() > tolerance)
+        narrow = cv2.resize(
+            difference, (tiles, len(difference)), interpolation=cv2.INTER_AREA)  # H tiles
+        sums = np.add.reduceat(narrow, np.arange(0, len(narrow), BAND), axis=0)  # bands tiles
+        rows = np.minimum(BAND, len(narrow) - BAND * np.arange(bands))
+        changed |= sums.max(axis=1) > tolerance * rows
     return changed
 
 

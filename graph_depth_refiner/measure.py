@@ -24,7 +24,7 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
 
 SAMPLES = 5000  # pixels for a median over the image
-WINDOW, WINDOWS = 5, 800  # side of the windows that show the noise, and how many
+WINDOW, WINDOWS = 5, 400  # side of the windows that show the noise, and how many
 # noise below this share of the inverse depth is not told apart from none
 LEAST_NOISE = 1e-4
 # nor is there a disparity of less than this or more than its inverse, in pixels

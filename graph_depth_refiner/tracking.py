@@ -20,7 +20,7 @@ import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
 
-TILE = 16  # pixels; the best corner of every tile is followed
+TILE = 20  # pixels; the best corner of every tile is followed
 CORNER = 5  # pixels, side of the window a corner must show in
 WINDOW, LEVELS = 11, 2  # side of the window that is followed, and levels of the pyramid above
 CLOSE = 0.5  # pixels by which a corner may be off the motion it belongs to

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.tracking import corners, guess_motion
+from graph_depth_refiner.tracking import corners, guess_motion, TILE
 
 K = Intrinsics(100.0, 100.0, 80.0, 60.0)
 SHAPE = (120, 160)
@@ -62,7 +62,8 @@ def test_no_guess_without_corners_or_depth():
 
 
 def test_every_tile_has_its_best_corner():
-    image = np.zeros((32, 48), np.uint8)
-    image[20:, 36:] = 255  # one corner, in the last tile
+    image = np.zeros((2 * TILE, 3 * TILE), np.uint8)
+    top, left = TILE + 6, 2 * TILE + 6
+    image[top:, left:] = 255  # one corner, in the last tile
     x, y = corners(image)
-    assert len(x) == 6 and abs(x[5] - 36) <= 2 and abs(y[5] - 20) <= 2
+    assert len(x) == 6 and abs(x[5] - left) <= 2 and abs(y[5] - top) <= 2

@@ -50,15 +50,14 @@ from graph_depth_refiner.planes_rules import (
 _SUMS = 11  # weight, x, y, xx, xy, yy, d, xd, yd, dd, guide
 _FIT = 6  # d, ux, uy, variance, mean guide, weight
 _NONE = np.float32(NONE)
-_BLOCK = 64
 _MIDDLE = np.float32(0.5 * (CELL - 1))
 
 
 @njit(parallel=True, nogil=True, cache=True)
 def _integral(d, m, guide, sums):
-    """Integrate the moments of cells: sums is (rows + 1) (columns + 1) _SUMS, zero-edged."""
+    """Integrate the moments of cells: sums is _SUMS (rows + 1) (columns + 1), zero-edged."""
     height, width = d.shape
-    rows, columns = sums.shape[0] - 1, sums.shape[1] - 1
+    rows, columns = sums.shape[1] - 1, sums.shape[2] - 1
     for row in prange(rows):
         total = np.zeros(_SUMS)
         for column in range(columns):
@@ -79,53 +78,52 @@ def _integral(d, m, guide, sums):
                         total[9] += weight * value * value
                         total[10] += weight * guide[y, x]
             for c in range(_SUMS):
-                sums[row + 1, column + 1, c] = total[c]
-    blocks = (columns + _BLOCK) // _BLOCK
-    for block in prange(blocks):
-        first = block * _BLOCK
-        last = min(first + _BLOCK, columns + 1)
+                sums[c, row + 1, column + 1] = total[c]
+    for c in prange(_SUMS):
         for row in range(1, rows):
-            for column in range(first, last):
-                for c in range(_SUMS):
-                    sums[row + 1, column, c] += sums[row, column, c]
+            for column in range(columns + 1):
+                sums[c, row + 1, column] += sums[c, row, column]
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=True, **FUSED)
 def _fit(sums, reach, least, fits):
     """Fit a plane to the window of every cell: fits is _FIT rows columns."""
-    rows, columns = sums.shape[0] - 1, sums.shape[1] - 1
+    rows, columns = sums.shape[1] - 1, sums.shape[2] - 1
     for row in prange(rows):
-        s = np.empty(_SUMS)
-        top, bottom = max(0, row - reach), min(rows, row + reach + 1)
-        for column in range(columns):
-            left, right = max(0, column - reach), min(columns, column + reach + 1)
-            for c in range(_SUMS):
-                s[c] = (sums[bottom, right, c] - sums[top, right, c]
-                        - sums[bottom, left, c] + sums[top, left, c])
-            scale = 1.0 / s[0] if s[0] >= least else 0.0
-            x, y, d = s[1] * scale, s[2] * scale, s[6] * scale
-            xx, xy, yy = s[3] * scale - x * x, s[4] * scale - x * y, s[5] * scale - y * y
-            if xx + yy - math.sqrt((xx - yy) ** 2 + 4 * xy * xy) < 2 * LEAST_SPREAD:
-                fits[0, row, column] = fits[1, row, column] = fits[2, row, column] = 0.0
-                fits[3, row, column] = _NONE
-                fits[4, row, column] = fits[5, row, column] = 0.0
-                continue
-            xd, yd, dd = s[7] * scale - x * d, s[8] * scale - y * d, s[9] * scale - d * d
+        top, bottom = max(0, np.int64(row) - reach), min(rows, np.int64(row) + reach + 1)
+        window = np.empty((_SUMS, columns))
+        for c in range(_SUMS):
+            above, below, s = sums[c, top], sums[c, bottom], window[c]
+            for column in range(columns):
+                left, right = max(0, column - reach), min(columns, column + reach + 1)
+                s[column] = below[right] - above[right] - below[left] + above[left]
+        for column in range(U(columns)):
+            s0 = window[0, column]
+            scale = 1.0 / max(s0, least)
+            x, y = window[1, column] * scale, window[2, column] * scale
+            d = window[6, column] * scale
+            xx, xy, yy = (window[3, column] * scale - x * x, window[4, column] * scale - x * y,
+                          window[5, column] * scale - y * y)
+            xd, yd, dd = (window[7, column] * scale - x * d, window[8, column] * scale - y * d,
+                          window[9, column] * scale - d * d)
             axx, ayy = xx + RIDGE, yy + RIDGE
             determinant = axx * ayy - xy * xy
             ux = (xd * ayy - yd * xy) / determinant
             uy = (yd * axx - xd * xy) / determinant
             variance = dd - 2 * (ux * xd + uy * yd) + ux * ux * xx + 2 * ux * uy * xy \
                 + uy * uy * yy
-            middle = 0.5 * (CELL - 1)
-            fits[0, row, column] = (d + ux * (CELL * column + middle - x)
-                                    + uy * (CELL * row + middle - y))
-            fits[1, row, column] = ux
-            fits[2, row, column] = uy
             # three parameters are taken from the data
-            fits[3, row, column] = max(variance, 0.0) * s[0] / (s[0] - SPENT * least)
-            fits[4, row, column] = s[10] * scale
-            fits[5, row, column] = s[0]
+            variance = max(variance, 0.0) * s0 / (max(s0, least) - SPENT * least)
+            spread = xx + yy - math.sqrt((xx - yy) * (xx - yy) + 4 * xy * xy)
+            found = s0 >= least and spread >= 2 * LEAST_SPREAD
+            middle = 0.5 * (CELL - 1)
+            right, low = CELL * column + middle - x, CELL * np.int64(row) + middle - y
+            fits[0, row, column] = d + ux * right + uy * low if found else 0.0
+            fits[1, row, column] = ux if found else 0.0
+            fits[2, row, column] = uy if found else 0.0
+            fits[3, row, column] = variance if found else _NONE
+            fits[4, row, column] = window[10, column] * scale if found else 0.0
+            fits[5, row, column] = s0 if found else 0.0
 
 
 @njit(parallel=True, **FUSED)
@@ -241,11 +239,11 @@ def start_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
     """Return planes 3 H W and their cost H W from the measurement alone."""
     height, width = d.shape
     rows, columns = -(-height // CELL), -(-width // CELL)
-    sums = np.empty((rows + 1, columns + 1, _SUMS))
-    sums[0] = 0
+    sums = np.empty((_SUMS, rows + 1, columns + 1))
     sums[:, 0] = 0
+    sums[:, :, 0] = 0
     _integral(d, m, guide, sums)
-    typical = sums[-1, -1, 0] / max(1, np.count_nonzero(m))
+    typical = sums[0, -1, -1] / max(1, np.count_nonzero(m))
     margin = reaches[0]  # the widest; beyond the image there are no planes
     padded = np.zeros(
         (len(reaches), _FIT, rows + 2 * margin, columns + 2 * margin + LANES), np.float32)

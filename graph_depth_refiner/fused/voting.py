@@ -125,9 +125,13 @@ def _flag(start, y, dy, dx, other, limit, steep, sigma, flags):
 
 @njit(parallel=True, **FUSED)
 def _vote(fields, wide, start, carried, evidence, sigma, fade, steep, chosen):
-    for y in prange(evidence.shape[0]):  # prange counts unsigned, and -y would wrap around
-        _vote_row(
-            fields, wide, start, carried, evidence, sigma, fade, steep, np.int64(y), chosen)
+    height = evidence.shape[0]
+    for turn in prange(height):
+        # even rows first: the threads share the busy parts of the image. And prange counts
+        # unsigned, where -y would wrap around.
+        half = np.int64(turn) - (height + 1) // 2
+        y = 2 * half + 1 if half >= 0 else np.int64(2 * turn)
+        _vote_row(fields, wide, start, carried, evidence, sigma, fade, steep, y, chosen)
 
 
 @njit(**FUSED)
