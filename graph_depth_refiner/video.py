@@ -30,6 +30,7 @@ from graph_depth_refiner.graph_cache import CachedGraph
 from graph_depth_refiner.lift import Level
 from graph_depth_refiner.measure import thinned
 from graph_depth_refiner.problem import Memory
+from graph_depth_refiner.voting_rules import CARRIED_SHARE
 
 REACHES = (8, 4, 2)  # cells from the middle to the rim of the windows planes are fitted in
 PATIENCE = 1.3  # a wider window is kept up to so many times the cost of a narrower one
@@ -120,12 +121,26 @@ def begin(stages: Stages, level: Level, past: Past | None, frame: Frame,
     old = Carried(own, np.zeros_like(level.d), level.color, np.eye(4), level.sigma) \
         if past is None else past
     chosen = stages.voting.vote(
-        level.d, level.m, level.color, own, old.planes, old.evidence, old.color, old.sigma,
-        COLOR_LIKENESS)
+        level.d, voices(level.m, old.evidence), level.color, own, old.planes, old.evidence,
+        old.color, old.sigma, COLOR_LIKENESS)
     planes, d, m, left = stages.temporal.fuse(
         level.d, level.m, chosen, old.planes, old.evidence, old.sigma, config.evidence_limit)
     clock.done('vote')
     return Start(planes, d, m, left, old.motion, past is None)
+
+
+def voices(m: np.ndarray, evidence: np.ndarray) -> np.ndarray:
+    """
+    Return what the measurement counts in the vote, H W.
+
+    Where the past is not believed it also has the voice that the past has elsewhere: else
+    what was there before would outvote what moved there.
+    """
+    some = thinned(evidence)
+    if not (some > 0).any():
+        return m
+    usual = np.float32(np.median(some[some > 0]))
+    return m * (1 + np.float32(CARRIED_SHARE) * np.maximum(usual - evidence, 0))
 
 
 def aware(backend: Any, weights: Any, start: Start, level: Level, config: RefinerConfig) -> Any:

@@ -25,6 +25,7 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics, Status
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.synthetic.stream import SyntheticStream
+from graph_depth_refiner.video import voices
 
 SIZE = (160, 120)
 
@@ -176,3 +177,13 @@ def test_grey_images_and_missing_confidence_will_do(views):
         refined = refiner.refine(
             Frame(grey, view.frame.depth, view.frame.intrinsics, None, view.frame.stamp))
     assert refined.status is Status.REFINED and error(refined, view) < 1
+
+
+def test_a_measurement_speaks_for_the_past_where_that_is_not_believed():
+    # the past counts for ten frames but in one row: a tenth of each frame is its voice, so
+    # there the measurement has 1 + 0.1 * 10 voices, and one elsewhere
+    evidence = np.full((20, 30), 10, np.float32)
+    evidence[7] = 0
+    heard = voices(np.ones((20, 30), np.float32), evidence)
+    assert heard[7] == pytest.approx(2) and (np.delete(heard, 7, axis=0) == 1).all()
+    assert (voices(evidence, 0 * evidence) == evidence).all()  # no past, nothing to speak for
