@@ -117,10 +117,18 @@ def test_a_namesake_is_noticed():
         other.log.unlink()
 
 
-def test_bad_start_value_is_said_in_one_sentence():
-    process = NodeProcess(*parameters(iterations=-5))
+@pytest.mark.parametrize('given, sentence', [
+    (['-p', 'iterations:=-5'], 'refiner_node: iterations: expected integer from 0'),
+    (['-p', 'image_topic:=a//b'], 'refiner_node: image_topic: expected a name of a topic, got '),
+    (['-p', 'qos_overrides./depth.subscription.reliability:=perhaps', '-r', '__node:=mine'],
+     'mine: qos_overrides./depth.subscription: expected values that are a quality of service'),
+    (['-p', 'slop:=['], 'refiner_node: failed to initialize rcl: '),
+])
+def test_bad_start_value_is_said_in_one_sentence(given, sentence):
+    process = NodeProcess('--ros-args', *given)
     process.process.wait(PATIENCE)
     assert process.process.returncode == 2
-    assert 'iterations: expected integer from 0' in process.output
-    assert 'Traceback' not in process.output
+    said = [line for line in process.output.splitlines() if '[rcl]: ' not in line]
+    assert len(said) == 1
+    assert said[0].startswith(sentence)
     process.log.unlink()

@@ -74,15 +74,16 @@ class Pipeline:
         """Listen and refine."""
         config = self._settings.node
         self._bad_stamps = 0
+        inputs = input_topics(self.node, config, self._received)
+        if config.camera_pose_topic:
+            inputs['camera_pose'] = InputTopic(
+                self.node, 'camera_pose', PoseStamped, config.camera_pose_topic, self._pose)
         self.processor = Processor(
             lambda: self._settings, self.clock, self.outputs, self._log_once)
         self.worker = Worker(
             self.processor.process, self._dropped, self._failed, self.processor.prepare)
         self.synchroniser = Synchroniser(self._matched, self._jumped)
-        self.inputs = input_topics(self.node, config, self._received)
-        if config.camera_pose_topic:
-            self.inputs['camera_pose'] = InputTopic(
-                self.node, 'camera_pose', PoseStamped, config.camera_pose_topic, self._pose)
+        self.inputs = inputs
         self.follow()
 
     def stop(self, timeout: float = 1.0) -> bool:
