@@ -315,7 +315,8 @@ class NodeConfig(Tunables):
         5, 'Messages of a topic that wait for those of the others', low=1, high=1000)
     exact_sync: bool = tunable(False, 'Match equal stamps only')
     slop: float = tunable(
-        0.02, 'Stamps that differ by less are matched, if by no more than half a frame', unit='s', low=1e-6, high=10.0)
+        0.02, 'Stamps that differ by less are matched, if by no more than half a frame',
+        unit='s', low=1e-6, high=10.0)
     jump_back: float = tunable(
         0.2, 'Stamps that go back by more start the stream anew', unit='s', low=0.0, high=1e6)
     max_age: float = tunable(

@@ -33,7 +33,11 @@ from graph_depth_refiner.messages.camera_info import CameraModel, Cameras
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The messages of one moment; `depth` is a DisparityImage where disparity comes in."""
+    """
+    The messages of one moment; `depth` is a DisparityImage where disparity comes in.
+
+    A depth that is only passed on may be alone.
+    """
 
     image: Any
     depth: Any

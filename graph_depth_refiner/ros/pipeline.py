@@ -33,6 +33,7 @@ from graph_depth_refiner.ros.topics import input_topics, InputTopic, OutputTopic
 from graph_depth_refiner.ros.worker import Worker
 
 MOST_CAUSES = 200  # remembered, so that no stream of faults fills the memory
+PASSING = 'passing the depth through unchanged'
 LONGEST_PERIOD = 1.0  # seconds; a longer pause says nothing about the rate
 
 
@@ -132,7 +133,7 @@ class Pipeline:
         """Say in a word what is being done."""
         if not self.inputs:
             return 'inactive'
-        return 'refining' if self._enabled else 'passing the depth through unchanged'
+        return 'refining' if self._enabled else PASSING
 
     # ----------------------------------------------------------- on the way in
 
@@ -151,7 +152,7 @@ class Pipeline:
         """Hand a complete set over to the worker, and nothing else."""
         depth = messages[self.depth_role]
         info = messages.get('camera_info', self._newest_info)
-        if info is None:
+        if info is None and self._enabled:
             self.processor.ledger.count('no_camera_info')
             return
         now = time.perf_counter()
@@ -159,7 +160,7 @@ class Pipeline:
         self._last_set = now
         slop = self._settings.node.slop
         inputs = Inputs(
-            messages['image'], depth, info, messages.get('confidence'),
+            messages.get('image'), depth, info, messages.get('confidence'),
             self._poses.at(seconds(depth.header.stamp), slop))
         self.worker.offer(Job(inputs, now, period, self._epoch))
 
@@ -177,11 +178,14 @@ class Pipeline:
     def _awaited(self) -> tuple[str, ...]:
         """Return the topics a set consists of, the depth first."""
         config = self._settings.node
+        if not self._enabled:
+            return (self.depth_role,)
         awaited = [self.depth_role, 'image']
         if config.sync_camera_info:
             awaited.append('camera_info')
         confidence = self.inputs.get('confidence')
-        if confidence and (config.use_confidence == 'always' or confidence.publishers):
+        if confidence and config.confidence_preset != 'none' and (
+                config.use_confidence == 'always' or confidence.publishers):
             awaited.append('confidence')
         return tuple(awaited)
 
@@ -256,9 +260,9 @@ class Pipeline:
     def _enable(self, request: Any, response: Any) -> Any:
         """Serve ~/enable."""
         self._enabled = request.data
-        self._settings = self._current_settings()
+        self._changed(set())
         response.success = True
-        response.message = 'refining' if request.data else 'passing the depth through unchanged'
+        response.message = 'refining' if request.data else PASSING
         return response
 
 

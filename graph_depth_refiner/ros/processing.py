@@ -21,6 +21,8 @@ from dataclasses import dataclass
 import time
 from typing import Any, Protocol
 
+import numpy as np
+
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 from graph_depth_refiner.frame import Refined
 from graph_depth_refiner.messages.assembly import (
@@ -147,11 +149,11 @@ class Processor:
         wanted = self._outlet.wanted()
         if not wanted:
             return 'no_subscriber'
-        for doubt in job.inputs.doubts():
-            self._doubt(doubt)
-        if not settings.enabled:
+        if not settings.enabled or job.inputs.image is None:
             self._pass_on(job.inputs, settings.node, wanted)
             return 'passed'
+        for doubt in job.inputs.doubts():
+            self._doubt(doubt)
         self._refine(job, settings, wanted)
         return 'refined'
 
@@ -189,13 +191,15 @@ class Processor:
         header = inputs.depth.header
         for topic in wanted:
             if topic == 'depth_refined/camera_info':
-                self._outlet.publish(topic, header, camera_info_fields(inputs.camera_info))
+                if inputs.camera_info:
+                    self._outlet.publish(topic, header, camera_info_fields(inputs.camera_info))
             elif topic == 'disparity_refined' or (
                     topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')):
                 self._outlet.forward(topic, inputs.depth)
             elif topic == 'depth_refined/image':
                 depth, encoding, _ = decode_depth(inputs.depth, config)
-                self._outlet.publish(topic, header, depth_fields(depth, encoding))
+                known = np.where(depth > 0, depth, np.float32(np.nan))
+                self._outlet.publish(topic, header, depth_fields(known, encoding))
 
     def _follow(self, job: Job) -> None:
         """Start anew with the stream; drop what was learnt before."""
