@@ -132,7 +132,7 @@ def test_a_set_parameter_is_used_by_the_next_frame(bench):
         set_parameter(bench, 'iterations', number)
         bench.wait_for(
             lambda: bench.refines() and
-            bench.diagnostics['Refinement'].get('iterations') == str(number),
+            bench.diagnostics.get('Refinement', {}).get('iterations') == str(number),
             f'{number} iterations')
 
     iterations(3)

@@ -119,6 +119,8 @@ def test_a_namesake_is_noticed():
 
 @pytest.mark.parametrize('given, sentence', [
     (['-p', 'iterations:=-5'], 'refiner_node: iterations: expected integer from 0'),
+    (['-p', 'device:=foo'], 'refiner_node: device: expected auto, cpu, cuda or cuda:N, got'),
+    (['-p', 'device:=cuda:99'], 'refiner_node: device: expected '),
     (['-p', 'image_topic:=a//b'], 'refiner_node: image_topic: expected a name of a topic, got '),
     (['-p', 'qos_overrides./depth.subscription.reliability:=perhaps', '-r', '__node:=mine'],
      'mine: qos_overrides./depth.subscription: expected values that are a quality of service'),
