@@ -16,6 +16,7 @@
 import signal
 import time
 
+from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from node_bench import Bench, call, NodeProcess, parameters, PATIENCE, running
@@ -46,8 +47,20 @@ def test_two_nodes_under_namespaces():
     processes = [NodeProcess('--ros-args', '-r', f'__ns:=/{name}') for name in ('left', 'right')]
     benches = [Bench(namespace=name) for name in ('left', 'right')]
     try:
+        names, hardware = set(), set()
+
+        def note(array):
+            names.update(status.name for status in array.status)
+            hardware.update(status.hardware_id for status in array.status)
+
+        benches[0].node.create_subscription(DiagnosticArray, '/diagnostics', note, 10)
         for bench in benches:
             assert bench.refines().header.frame_id
+        benches[0].wait_for(lambda: len(names) >= 4, 'reports of both')
+        assert names == {f'/{name}/refiner_node: {task}' for name in ('left', 'right')
+                         for task in ('Inputs', 'Refinement')}
+        benches[0].wait_for(
+            lambda: {'/left/refiner_node', '/right/refiner_node'} <= hardware, 'their ids')
     finally:
         for bench in benches:
             bench.close()
@@ -121,6 +134,8 @@ def test_a_namesake_is_noticed():
     (['-p', 'iterations:=-5'], 'refiner_node: iterations: expected integer from 0'),
     (['-p', 'device:=foo'], 'refiner_node: device: expected auto, cpu, cuda or cuda:N, got'),
     (['-p', 'device:=cuda:99'], 'refiner_node: device: expected '),
+    (['-p', 'diagnostic_updater.period:=0.0'],
+     'refiner_node: diagnostic_updater.period: expected number from 0.1 to 3600, got 0'),
     (['-p', 'image_topic:=a//b'], 'refiner_node: image_topic: expected a name of a topic, got '),
     (['-p', 'qos_overrides./depth.subscription.reliability:=perhaps', '-r', '__node:=mine'],
      'mine: qos_overrides./depth.subscription: expected values that are a quality of service'),

@@ -13,10 +13,14 @@
 # limitations under the License.
 """Subscriptions and publishers: each has a quality of its own, and mistakes are named."""
 
+import time
+
+from node_bench import PATIENCE
 import pytest
 import rclpy
 from rclpy.parameter import Parameter
-from rclpy.qos import QoSReliabilityPolicy
+from rclpy.qos import qos_profile_sensor_data, QoSReliabilityPolicy
+from sensor_msgs.msg import Image
 
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.ros.topics import input_topics, OutputTopics
@@ -85,3 +89,21 @@ def test_a_quality_that_is_none_is_refused(make_node, side, policy, value):
         OutputTopics(node, ['points'])
     assert policy in str(error.value)
     assert '\n' not in str(error.value)
+
+
+def wait_for(node, condition):
+    """Spin until something holds."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        rclpy.spin_once(node, timeout_sec=0.05)
+
+
+def test_a_publisher_that_does_not_match_is_reported_while_it_is_there(make_node):
+    node = make_node(**{'qos_overrides./depth.subscription.reliability': 'reliable'})
+    depth = listen(node)['depth']
+    other = make_node()
+    publisher = other.create_publisher(Image, '/depth', qos_profile_sensor_data)
+    wait_for(node, lambda: depth.incompatible == 'RELIABILITY')
+    other.destroy_publisher(publisher)
+    wait_for(node, lambda: not depth.incompatible)

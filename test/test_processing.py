@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
+from graph_depth_refiner.frame import Status
 from graph_depth_refiner.messages.assembly import Inputs
 from graph_depth_refiner.ros.processing import Job, Processor, Settings
 
@@ -142,3 +143,31 @@ def test_an_error_of_another_kind_keeps_the_refiner():
     with pytest.raises(RuntimeError, match='of another kind'):
         work.process(job())
     assert work.refiner is refiner
+
+
+@pytest.mark.parametrize('mode, sheds', [('realtime', True), ('converged', False)])
+def test_only_work_that_can_be_shed_is(mode, sheds):
+    work = processor(Outlet('depth_refined/image'), mode=mode, max_iterations=1)
+    for _ in range(50):
+        work.process(job(period=1e-4))  # far less than a frame takes
+    assert (work.shedder.stage > 0) == sheds
+
+
+def test_how_the_last_frame_ended_is_known():
+    work = processor(Outlet('depth_refined/image'))
+    work.process(job(depth=2.0))
+    assert work.last_status is Status.REFINED
+    work.process(job(depth=float('nan')))
+    assert work.last_status is Status.EMPTY
+    work.process(alone(job().inputs.depth))
+    assert work.last_status is None
+
+
+def test_while_it_prepares_it_says_so(monkeypatch):
+    work = processor(Outlet('depth_refined/image'))
+    seen = []
+    monkeypatch.setattr(
+        'graph_depth_refiner.ros.processing.warm_up', lambda: seen.append(work.preparing))
+    work.prepare()
+    assert seen == [True]
+    assert not work.preparing

@@ -32,11 +32,13 @@ from graph_depth_refiner.ros.poses import Poses
 from graph_depth_refiner.ros.processing import Job, Processor, Settings
 from graph_depth_refiner.ros.synchroniser import Synchroniser
 from graph_depth_refiner.ros.topics import input_topics, InputTopic, OutputTopics
+from graph_depth_refiner.ros.watch import Jumps
 from graph_depth_refiner.ros.worker import Worker
 
 MOST_CAUSES = 200  # remembered, so that no stream of faults fills the memory
 PASSING = 'passing the depth through unchanged'
-LONGEST_PERIOD = 1.0  # seconds; a longer pause says nothing about the rate
+PREPARING = 'compiling or loading the kernels'
+QUIET = 5.0  # seconds between two warnings of stamps that go back
 
 
 class Pipeline:
@@ -59,6 +61,7 @@ class Pipeline:
         self._last_set = 0.0
         self._newest_info: Any = None
         self._poses = Poses()
+        self.jumps = Jumps()
         self._entities: list[Any] = []  # of the node, destroyed on closing
         self._bad_stamps = 0
         self.processor: Processor | None = None
@@ -86,7 +89,7 @@ class Pipeline:
         self.processor = Processor(
             lambda: self._settings, self.clock, self.outputs, self._log_once)
         self.worker = Worker(
-            self.processor.process, self._dropped, self._failed, self.processor.prepare)
+            self.processor.process, self._dropped, self._failed, self._prepare)
         self.synchroniser = Synchroniser(self._matched, self._jumped)
         self.inputs = inputs
         self.follow()
@@ -137,6 +140,8 @@ class Pipeline:
         """Say in a word what is being done."""
         if not self.inputs:
             return 'inactive'
+        if self.processor.preparing:
+            return PREPARING
         return 'refining' if self._enabled else PASSING
 
     # ----------------------------------------------------------- on the way in
@@ -160,8 +165,7 @@ class Pipeline:
             self.processor.ledger.count('no_camera_info')
             return
         now = time.perf_counter()
-        period = min(now - self._last_set, LONGEST_PERIOD)
-        self._last_set = now
+        period, self._last_set = now - self._last_set, now
         slop = self._settings.node.slop
         inputs = Inputs(
             messages.get('image'), depth, info, messages.get('confidence'),
@@ -169,9 +173,15 @@ class Pipeline:
         self.worker.offer(Job(inputs, now, period, self._epoch))
 
     def _jumped(self, role: str, by: float) -> None:
-        self.node.get_logger().warning(
-            f'{role}: stamps went back by {by:.3g} s, the stream starts anew')
         self._start_anew()
+        if self.jumps.note(time.monotonic()):
+            self._log_once(
+                f'{role}: expected stamps of one clock, got {by:.3g} s back again and again, with '
+                f'{self.inputs[role].counted()}; do two publish, or do their clocks differ?')
+        else:
+            self.node.get_logger().warning(
+                f'{role}: stamps went back by {by:.3g} s, the stream starts anew',
+                throttle_duration_sec=QUIET)
 
     def _pose(self, role: str, message: PoseStamped) -> None:
         try:
@@ -198,7 +208,18 @@ class Pipeline:
         if self.inputs:
             self.synchroniser.follow(self._awaited(), self._settings.node)
 
+    def needed(self) -> set[str]:
+        """Return the topics without which nothing comes out."""
+        needed = set(self.synchroniser.topics)
+        if self._enabled and self._newest_info is None:
+            needed.add('camera_info')
+        return needed
+
     # --------------------------------------------------------- in the worker
+
+    def _prepare(self) -> None:
+        self.node.get_logger().info(f'{PREPARING}; frames are refined after that')
+        self.processor.prepare()
 
     def _dropped(self, job: Job, cause: str) -> None:
         self.processor.ledger.count(cause)

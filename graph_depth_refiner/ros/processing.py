@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
-from graph_depth_refiner.frame import Refined
+from graph_depth_refiner.frame import Refined, Status
 from graph_depth_refiner.messages.assembly import (
     Assembled,
     Assembler,
@@ -117,14 +117,19 @@ class Processor:
         self.ledger = Ledger()
         self.recent = Recent()
         self.statuses = Ledger()  # how the refinements ended
-        self.last_status = ''
+        self.last_status: Status | None = None  # of the last frame, if that was refined
+        self.preparing = False
 
     def prepare(self) -> None:
         """Load or compile the kernels before the first frame needs them."""
         settings = self._settings()
-        self.refiner = DepthRefiner(settings.refiner, settings.node.device)
-        self.refiner.warm_up(WARM_UP_SHAPE)
-        warm_up()
+        self.preparing = True
+        try:
+            self.refiner = DepthRefiner(settings.refiner, settings.node.device)
+            self.refiner.warm_up(WARM_UP_SHAPE)
+            warm_up()
+        finally:
+            self.preparing = False
 
     def close(self) -> None:
         """End after what is being published."""
@@ -137,7 +142,7 @@ class Processor:
         self._follow(job)
         fate = self._fate(job, settings)
         self.ledger.count(fate)
-        if not settings.node.shed_load:
+        if not settings.node.shed_load or settings.refiner.mode != 'realtime':
             self.shedder.reset()
         elif fate == 'refined':
             self.shedder.observe(job.period, time.perf_counter() - started)
@@ -151,6 +156,7 @@ class Processor:
             return 'no_subscriber'
         if not settings.enabled or job.inputs.image is None:
             self._pass_on(job.inputs, settings.node, wanted)
+            self.last_status = None
             return 'passed'
         for doubt in job.inputs.doubts():
             self._doubt(doubt)
@@ -194,7 +200,7 @@ class Processor:
             age_ms=1e3 * (self._clock() - assembled.frame.stamp),
             **{f'{stage}_ms': ms for stage, ms in refined.milliseconds.items()})
         self.statuses.count(refined.status.name.lower())
-        self.last_status = refined.status.value
+        self.last_status = refined.status
 
     def _pass_on(self, inputs: Inputs, config: NodeConfig, wanted: list[str]) -> None:
         """Publish the depth as it came, on the topics of depth only."""

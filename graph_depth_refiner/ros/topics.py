@@ -23,8 +23,10 @@ from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.qos import (
+    qos_check_compatible,
     qos_policy_name_from_kind,
     qos_profile_sensor_data,
+    QoSCompatibility,
     QoSHistoryPolicy,
     QoSPolicyKind,
     QoSProfile,
@@ -64,6 +66,7 @@ class InputTopic:
         """Subscribe with sensor-data quality unless overridden."""
         self.role = role
         self.watch = TopicWatch()
+        self._unmet = ''  # the QoS policy of the newest publisher that does not match
         self._node, self._on_message = node, on_message
         self.name = _resolved(node, role, topic)
         self._subscription = _with_quality(
@@ -76,9 +79,23 @@ class InputTopic:
         """Return how many publish on the topic."""
         return self._node.count_publishers(self.name)
 
+    @property
+    def incompatible(self) -> str:
+        """Name the QoS policy that a publisher does not meet, as long as there is one."""
+        mine = self._subscription.qos_profile
+        matches = (
+            qos_check_compatible(one.qos_profile, mine)[0] != QoSCompatibility.ERROR
+            for one in self._node.get_publishers_info_by_topic(self.name))
+        return '' if all(matches) else self._unmet
+
+    def counted(self) -> str:
+        """Say how many publish on the topic."""
+        number = self.publishers
+        return f'{number} publisher{"" if number == 1 else "s"} on {self.name}'
+
     def remedy(self) -> str:
         """Say which setting would meet the publishers that do not match."""
-        policy = self.watch.incompatible.lower()
+        policy = self._unmet.lower()
         offered = _values(self._node.get_publishers_info_by_topic(self.name), policy)
         return (f'set parameter qos_overrides.{self.name}.subscription.{policy} to '
                 f'{offered or "what the publisher offers"}, or change the publisher')
@@ -92,10 +109,10 @@ class InputTopic:
         self._on_message(self.role, message)
 
     def _incompatible(self, event: Any) -> None:
-        self.watch.incompatible = qos_policy_name_from_kind(event.last_policy_kind)
+        self._unmet = qos_policy_name_from_kind(event.last_policy_kind)
         self._node.get_logger().error(
             f'{self.role}: a publisher on {self.name} offers incompatible '
-            f'{self.watch.incompatible}, nothing will be heard from it; {self.remedy()}')
+            f'{self._unmet}, nothing will be heard from it; {self.remedy()}')
 
 
 def input_topics(node: Any, config: NodeConfig,
