@@ -109,7 +109,7 @@ class Processor:
         """Keep the ways out; `clock` tells the time of stamps, `doubt` takes a warning."""
         self._settings, self._clock = settings, clock
         self._outlet, self._doubt = outlet, doubt
-        self._assembler = Assembler()
+        self._assembler = Assembler(steady=True)
         self._outbox = Outbox(doubt)
         self._epoch = 0
         self.refiner: DepthRefiner | None = None
