@@ -347,6 +347,9 @@ class NodeConfig(Tunables):
         0.0, 'Distance of the two cameras where depth comes from stereo; 0 is unknown',
         unit='m', low=0.0, high=100.0)
 
+    check_frames: bool = tunable(
+        True, 'Warn where image or camera_info have another frame_id than the depth')
+
     # load
     shed_load: bool = tunable(
         True, 'Under overload take fewer steps, then solve at a lower resolution')

@@ -145,12 +145,12 @@ def test_an_error_of_another_kind_keeps_the_refiner():
     assert work.refiner is refiner
 
 
-@pytest.mark.parametrize('mode, sheds', [('realtime', True), ('converged', False)])
-def test_only_work_that_can_be_shed_is(mode, sheds):
+@pytest.mark.parametrize('mode, stage', [('realtime', 3), ('converged', 0)])
+def test_converged_mode_claims_to_shed_nothing(mode, stage):
     work = processor(Outlet('depth_refined/image'), mode=mode, max_iterations=1)
-    for _ in range(50):
-        work.process(job(period=1e-4))  # far less than a frame takes
-    assert (work.shedder.stage > 0) == sheds
+    work.shedder.stage = 3
+    work.process(job())
+    assert work.shedder.stage == stage
 
 
 def test_how_the_last_frame_ended_is_known():
@@ -171,3 +171,11 @@ def test_while_it_prepares_it_says_so(monkeypatch):
     work.prepare()
     assert seen == [True]
     assert not work.preparing
+
+
+@pytest.mark.parametrize('check', [True, False])
+def test_frames_of_reference_are_checked_where_wanted(check):
+    doubts, given = [], job()
+    given.inputs.image.header.frame_id = 'infrared'
+    processor(Outlet('depth_refined/image'), doubts, check_frames=check).process(given)
+    assert len(doubts) == check

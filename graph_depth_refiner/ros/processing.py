@@ -158,8 +158,9 @@ class Processor:
             self._pass_on(job.inputs, settings.node, wanted)
             self.last_status = None
             return 'passed'
-        for doubt in job.inputs.doubts():
-            self._doubt(doubt)
+        if settings.node.check_frames:
+            for doubt in job.inputs.doubts():
+                self._doubt(doubt)
         self._refine(job, settings, wanted)
         return 'refined'
 
