@@ -16,8 +16,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from graph_depth_refiner.ros.topics import InputTopic
+if TYPE_CHECKING:  # nothing here needs ROS
+    from graph_depth_refiner.ros.topics import InputTopic
 
 LEAST_MESSAGES = 3  # of each topic, before it is said that their stamps do not match
 
