@@ -81,7 +81,8 @@ def start(context):
         package='graph_depth_refiner',
         executable='refiner_lifecycle_node' if managed else 'refiner_node',
         name=given['name'], namespace=given['namespace'], parameters=parameters,
-        remappings=remappings(given['remap']), output='screen', ros_arguments=['--log-level', given['log_level']])
+        remappings=remappings(given['remap']), output='screen',
+        ros_arguments=['--log-level', given['log_level']])
     return [*dds_profile(given['dds_profile'] == 'true'), node]
 
 
