@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 import logging
@@ -131,12 +132,15 @@ def _found(device: str, backend: str) -> str:
         return 'cpu'
     if device == 'cpu':
         return device
+    if find_spec('torch') is None:
+        raise ValueError(f'device: expected auto or cpu where torch is missing, got {device!r}')
     torch = import_module('torch')
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     number = int(device.partition(':')[2] or 0) if device != 'auto' else 0
     if number < there:
         return f'cuda:{number}'
     if device == 'auto':
+        _warn_once('an NVIDIA device is there, but torch sees no CUDA: the CPU computes')
         return 'cpu'
     raise ValueError(f'device: expected one of {there} CUDA devices, got {device!r}')
 
@@ -146,5 +150,10 @@ def _best(device: str) -> str:
         return 'compiled' if find_spec('triton') else 'torch'
     if find_spec('numba'):
         return 'fused'
-    _LOG.warning('numba is not installed: plain torch on the CPU is about 50 times slower')
+    _warn_once('numba is not installed: plain torch on the CPU is about 50 times slower')
     return 'torch'
+
+
+@cache
+def _warn_once(sentence: str) -> None:
+    _LOG.warning(sentence)

@@ -329,7 +329,8 @@ class NodeConfig(Tunables):
         5, 'Messages of a topic that wait for those of the others', low=1, high=1000)
     exact_sync: bool = tunable(False, 'Match equal stamps only')
     slop: float = tunable(
-        0.02, 'Stamps that differ by less are matched', unit='s', low=1e-6, high=10.0)
+        0.02, 'Stamps that differ by less are matched, if by no more than half a frame',
+        unit='s', low=1e-6, high=10.0)
     jump_back: float = tunable(
         0.2, 'Stamps that go back by more start the stream anew', unit='s', low=0.0, high=1e6)
     max_age: float = tunable(
@@ -359,6 +360,9 @@ class NodeConfig(Tunables):
     baseline: float = tunable(
         0.0, 'Distance of the two cameras where depth comes from stereo; 0 is unknown',
         unit='m', low=0.0, high=100.0)
+
+    check_frames: bool = tunable(
+        True, 'Warn where image or camera_info have another frame_id than the depth')
 
     # load
     shed_load: bool = tunable(

@@ -14,6 +14,8 @@
 """Start a demo camera, the refiner and a monitor that compares what goes in and comes out."""
 
 import os
+from pathlib import Path
+import runpy
 import shutil
 
 from ament_index_python.packages import get_package_share_directory
@@ -23,7 +25,6 @@ from launch.actions import (
     EmitEvent,
     OpaqueFunction,
     RegisterEventHandler,
-    SetEnvironmentVariable,
 )
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
@@ -31,6 +32,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 PACKAGE = 'graph_depth_refiner'
+REFINER = runpy.run_path(str(Path(__file__).with_name('refiner.launch.py')))
 ARGUMENTS = (
     ('source', 'synthetic', 'where frames come from: synthetic, bag or folder'),
     ('path', '', 'recording or TUM folder'),
@@ -71,13 +73,10 @@ def start(context):
         'seed': int(values['seed']), 'frames': int(values['frames']),
         'size': [int(width), int(height)]}], **common)
     refiner = Node(executable='refiner_node', **common)
-    actions = [camera, refiner, monitor, *(
+    actions = [*REFINER['dds_profile'](True), camera, refiner, monitor, *(
         RegisterEventHandler(OnProcessExit(
             target_action=node, on_exit=[EmitEvent(event=Shutdown(reason='the demo is over'))]))
         for node in (monitor, camera))]
-    profile = os.path.join(share, 'config', 'fastdds_large_messages.xml')
-    if 'FASTRTPS_DEFAULT_PROFILES_FILE' not in os.environ and os.path.exists(profile):
-        actions.insert(0, SetEnvironmentVariable('FASTRTPS_DEFAULT_PROFILES_FILE', profile))
     if wants_rviz(values['rviz']):
         actions.append(Node(
             package='rviz2', executable='rviz2', namespace=values['namespace'],

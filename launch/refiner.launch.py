@@ -47,6 +47,9 @@ def arguments():
             role, default_value='', description=f"Topic to take as {role}, if not the preset's")
           for role in ROLES),
         DeclareLaunchArgument(
+            'remap', default_value='',
+            description="Other names for outputs, as in 'points:=cloud normals/image:=normals'"),
+        DeclareLaunchArgument(
             'use_sim_time', default_value='false', choices=['true', 'false'],
             description='Take the time from /clock, as with recordings'),
         DeclareLaunchArgument(
@@ -78,8 +81,18 @@ def start(context):
         package='graph_depth_refiner',
         executable='refiner_lifecycle_node' if managed else 'refiner_node',
         name=given['name'], namespace=given['namespace'], parameters=parameters,
-        output='screen', ros_arguments=['--log-level', given['log_level']])
+        remappings=remappings(given['remap']), output='screen',
+        ros_arguments=['--log-level', given['log_level']])
     return [*dds_profile(given['dds_profile'] == 'true'), node]
+
+
+def remappings(text):
+    """Return pairs of names of `from:=to from:=to`."""
+    pairs = [tuple(rule.split(':=')) for rule in text.split()]
+    for pair in pairs:
+        if len(pair) != 2 or not all(pair):
+            raise ValueError(f'remap: expected from:=to, got {":=".join(pair)!r}')
+    return pairs
 
 
 def dds_profile(wanted):

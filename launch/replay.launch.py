@@ -14,6 +14,7 @@
 """Refine a recording while it plays, and look at it."""
 
 from pathlib import Path
+import runpy
 
 from ament_index_python.packages import get_package_share_directory, PackageNotFoundError
 from launch import LaunchDescription
@@ -29,9 +30,14 @@ from launch_ros.actions import Node
 import yaml
 
 SHARE = Path(get_package_share_directory('graph_depth_refiner'))
-# of refiner.launch.py, handed on; described there
-HANDED_ON = ('namespace', 'camera', 'params_file', 'device', 'image', 'depth', 'disparity',
-             'confidence', 'camera_info')
+REFINER_FILE = str(Path(__file__).with_name('refiner.launch.py'))
+REFINER = runpy.run_path(REFINER_FILE)
+FRAME = 'camera_optical_frame'  # where the recording does not tell
+
+
+def handed_on():
+    """Return the arguments of refiner.launch.py that are handed on to it."""
+    return [one for one in REFINER['arguments']() if one.name != 'use_sim_time']
 
 
 def installed(package):
@@ -58,11 +64,9 @@ def arguments():
             'rviz', default_value='auto', choices=['auto', 'true', 'false'],
             description='Open RViz; auto: where it is installed'),
         DeclareLaunchArgument(
-            'fixed_frame', default_value='camera_optical_frame',
-            description='Frame of RViz, the frame_id of the depth images'),
-        *(DeclareLaunchArgument(
-            name, default_value='', description=f'{name} of refiner.launch.py')
-          for name in HANDED_ON),
+            'fixed_frame', default_value='',
+            description='Frame of RViz; empty: the frame_id of the first depth image'),
+        *handed_on(),
     ]
 
 
@@ -82,13 +86,28 @@ def player(given):
 
 
 def topics(given):
-    """Return the names of image and depth, for RViz: of the arguments, or of the preset."""
-    found = {}
+    """Return the names of the topics by role: of the arguments, or of the preset."""
+    values = {}
     if given['camera']:
         preset = yaml.safe_load((SHARE / 'config' / f'{given["camera"]}.yaml').read_text())
         values = preset['/**']['ros__parameters']
-        found = {role: values.get(f'{role}_topic', '') for role in ('image', 'depth')}
-    return {role: given[role] or found.get(role) or role for role in ('image', 'depth')}
+    return {role: given[role] or values.get(f'{role}_topic') or role
+            for role in ('image', 'depth', 'disparity')}
+
+
+def depth_frame(given):
+    """Return the frame_id of the first depth or disparity image of the recording."""
+    names = topics(given)
+    wanted = tuple(str(Path('/', given['namespace'], names[role])) for role in names
+                   if role != 'image')
+    try:
+        from graph_depth_refiner.recordings.bags import reading
+        with reading(Path(given['bag'])) as bag:
+            return next(
+                (one.decoded().header.frame_id for one in bag.messages()
+                 if one.topic.removesuffix('/compressedDepth') in wanted), FRAME)
+    except (ImportError, OSError, ValueError):  # the player says what is wrong with it
+        return FRAME
 
 
 def wants_rviz(given):
@@ -101,16 +120,19 @@ def start(context):
     given = context.launch_configurations
     actions = [
         IncludeLaunchDescription(
-            PythonLaunchDescriptionSource(str(SHARE / 'launch' / 'refiner.launch.py')),
+            PythonLaunchDescriptionSource(REFINER_FILE),
             launch_arguments={
-                'use_sim_time': 'true', **{name: given[name] for name in HANDED_ON}}.items()),
+                'use_sim_time': 'true',
+                **{one.name: given[one.name] for one in handed_on()}}.items()),
         player(given),
     ]
     if wants_rviz(given):
+        frame = given['fixed_frame'] or depth_frame(given)
         actions.append(Node(
             package='rviz2', executable='rviz2', namespace=given['namespace'],
-            arguments=['-d', str(SHARE / 'config' / 'refiner.rviz'), '-f', given['fixed_frame']],
-            parameters=[{'use_sim_time': True}], remappings=list(topics(given).items())))
+            arguments=['-d', str(SHARE / 'config' / 'refiner.rviz'), '-f', frame],
+            parameters=[{'use_sim_time': True}],
+            remappings=[*topics(given).items(), *REFINER['remappings'](given['remap'])]))
     return actions
 
 

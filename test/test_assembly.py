@@ -16,6 +16,7 @@
 from node_bench import frame
 import numpy as np
 import pytest
+from sensor_msgs.msg import Image
 
 from graph_depth_refiner.benchmarks.feeder import messages
 from graph_depth_refiner.config import NodeConfig
@@ -62,6 +63,29 @@ def test_preset_none_ignores_what_came():
 def test_a_larger_image_is_brought_to_the_size_of_the_depth():
     large = messages(frame(128, 96))['image']
     assert assembled(inputs(image=large)).frame.image.shape == (48, 64, 3)
+
+
+def grey16(top):
+    """Return a mono16 image with values up to a top."""
+    pixels = np.linspace(0, top, 48 * 64).astype(np.uint16).reshape(48, 64)
+    return Image(height=48, width=64, encoding='mono16', step=128, data=pixels.tobytes(),
+                 header=messages(frame())['image'].header)
+
+
+def test_an_infrared_image_of_few_bits_has_contrast():
+    image = assembled(inputs(image=grey16(1023))).frame.image
+    assert image.dtype == np.uint16
+    assert image.max() == 1023 << 6  # of 65535
+
+
+def test_the_range_of_a_live_stream_never_becomes_smaller():
+    live, recorded = Assembler(steady=True), Assembler()
+
+    def white(assembler, top):
+        return assembler.assemble(inputs(image=grey16(top)), NodeConfig()).frame.image.max()
+
+    assert [white(live, top) for top in (400, 1000, 400)] == [400 << 7, 1000 << 6, 400 << 6]
+    assert [white(recorded, top) for top in (1000, 400)] == [1000 << 6, 400 << 7]
 
 
 def test_confidence_of_another_size_is_refused():

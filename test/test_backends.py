@@ -186,3 +186,15 @@ def test_kernels_are_cached_where_the_package_is_read_only(tmp_path):
         code, **{**environment, 'HOME': str(nowhere), 'TMPDIR': str(tmp_path)}).strip())
     assert folder.parent == tmp_path
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_device_that_torch_does_not_see_is_warned_of_once(monkeypatch, tmp_path):
+    warnings = []
+    monkeypatch.setattr(backends, '_NODES', (str(tmp_path),))  # something that exists
+    monkeypatch.setattr(backends._LOG, 'warning', warnings.append)
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    backends._warn_once.cache_clear()
+    for _ in range(2):
+        assert backends.select('auto').device == 'cpu'
+    sentence, = warnings
+    assert 'torch sees no CUDA' in sentence

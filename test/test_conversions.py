@@ -102,6 +102,26 @@ def test_grey_stays_grey(encoding, dtype):
     assert np.array_equal(image, stored)
 
 
+@pytest.mark.parametrize('top, bits', [
+    (0, 8), (255, 8), (256, 9), (1023, 10), (1024, 11), (4095, 12), (65535, 16)])
+def test_bits_in_use(top, bits):
+    image = np.array([[0, top]], np.uint16)
+    assert conversions.bits_in_use(image) == bits
+    # black stays black, and the largest value of the range becomes white up to its last bit
+    stretched = conversions.full_range(np.array([[0, 2 ** bits - 1]], np.uint16), bits)
+    assert stretched[0, 0] == 0
+    assert 65535 - stretched[0, 1] < 2 ** (16 - bits)
+
+
+def test_a_hot_pixel_does_not_widen_the_range():
+    image = np.full((50, 50), 700, np.uint16)
+    image[3, 4] = 65535
+    assert conversions.bits_in_use(image) == 10
+    assert conversions.full_range(image, 10)[3, 4] == 1023 << 6
+    image[:5] = 65535  # a tenth of all are no outliers
+    assert conversions.bits_in_use(image) == 16
+
+
 @pytest.mark.parametrize('encoding, order', [
     ('yuv422', 'uyvy'), ('uyvy', 'uyvy'), ('yuv422_yuy2', 'yuyv'), ('yuyv', 'yuyv')])
 def test_yuv_becomes_rgb(encoding, order):

@@ -16,6 +16,7 @@
 import signal
 import time
 
+from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from node_bench import Bench, call, NodeProcess, parameters, PATIENCE, running
@@ -26,6 +27,7 @@ import rclpy
 def test_what_nobody_wants_is_not_computed():
     with running(outputs=['depth_refined/camera_info']) as (process, bench):
         bench.refines('depth_refined/camera_info')
+        assert process.output.count('compiling or loading the kernels') == 1
         for subscription in bench.subscriptions.values():
             bench.node.destroy_subscription(subscription)
         bench.wait_for(
@@ -46,8 +48,20 @@ def test_two_nodes_under_namespaces():
     processes = [NodeProcess('--ros-args', '-r', f'__ns:=/{name}') for name in ('left', 'right')]
     benches = [Bench(namespace=name) for name in ('left', 'right')]
     try:
+        names, hardware = set(), set()
+
+        def note(array):
+            names.update(status.name for status in array.status)
+            hardware.update(status.hardware_id for status in array.status)
+
+        benches[0].node.create_subscription(DiagnosticArray, '/diagnostics', note, 10)
         for bench in benches:
             assert bench.refines().header.frame_id
+        benches[0].wait_for(lambda: len(names) >= 4, 'reports of both')
+        assert names == {f'/{name}/refiner_node: {task}' for name in ('left', 'right')
+                         for task in ('Inputs', 'Refinement')}
+        benches[0].wait_for(
+            lambda: {'/left/refiner_node', '/right/refiner_node'} <= hardware, 'their ids')
     finally:
         for bench in benches:
             bench.close()
@@ -117,10 +131,22 @@ def test_a_namesake_is_noticed():
         other.log.unlink()
 
 
-def test_bad_start_value_is_said_in_one_sentence():
-    process = NodeProcess(*parameters(iterations=-5))
+@pytest.mark.parametrize('given, sentence', [
+    (['-p', 'iterations:=-5'], 'refiner_node: iterations: expected integer from 0'),
+    (['-p', 'device:=foo'], 'refiner_node: device: expected auto, cpu, cuda or cuda:N, got'),
+    (['-p', 'device:=cuda:99'], 'refiner_node: device: expected '),
+    (['-p', 'diagnostic_updater.period:=0.0'],
+     'refiner_node: diagnostic_updater.period: expected number from 0.1 to 3600, got 0'),
+    (['-p', 'image_topic:=a//b'], 'refiner_node: image_topic: expected a name of a topic, got '),
+    (['-p', 'qos_overrides./depth.subscription.reliability:=perhaps', '-r', '__node:=mine'],
+     'mine: qos_overrides./depth.subscription: expected values that are a quality of service'),
+    (['-p', 'slop:=['], 'refiner_node: failed to initialize rcl: '),
+])
+def test_bad_start_value_is_said_in_one_sentence(given, sentence):
+    process = NodeProcess('--ros-args', *given)
     process.process.wait(PATIENCE)
     assert process.process.returncode == 2
-    assert 'iterations: expected integer from 0' in process.output
-    assert 'Traceback' not in process.output
+    said = [line for line in process.output.splitlines() if '[rcl]: ' not in line]
+    assert len(said) == 1
+    assert said[0].startswith(sentence)
     process.log.unlink()

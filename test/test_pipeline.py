@@ -67,6 +67,27 @@ def test_solver_exception(node_and_bench, capfd):
     assert capfd.readouterr().err.count('RuntimeError: out of memory') == 1
 
 
+def test_loading_the_kernels_is_said(node_and_bench):
+    node, bench = node_and_bench
+    bench.refines()
+    assert node.pipeline.state() == 'refining'
+    node.pipeline.processor.preparing = True
+    assert node.pipeline.state() == 'compiling or loading the kernels'
+
+
+def test_only_what_is_waited_for_is_needed(node_and_bench):
+    node, bench = node_and_bench
+    pipeline = node.pipeline
+    node.set_parameters([Parameter('sync_camera_info', value=False)])
+    # none has come yet; confidence depends on whether its publisher was noticed
+    assert pipeline.needed() - {'confidence'} == {'depth', 'image', 'camera_info'}
+    bench.wait_for(
+        lambda: bench.send(only={'camera_info'}) and not bench.spin(0.1) and
+        pipeline.inputs['camera_info'].watch.received, 'a camera_info')
+    assert pipeline.needed() - {'confidence'} == {'depth', 'image'}
+    assert 'camera_pose' in pipeline.inputs
+
+
 def test_poses_reach_the_refiner(node_and_bench):
     node, bench = node_and_bench
     bench.refines()

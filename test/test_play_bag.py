@@ -13,7 +13,13 @@
 # limitations under the License.
 """Recordings are played as they are, with their clock; looped, they keep the node going."""
 
-from node_bench import Bench, call, frame, NodeProcess, parameters
+import os
+import pty
+import termios
+import threading
+from types import SimpleNamespace
+
+from node_bench import Bench, call, frame, NodeProcess, parameters, PATIENCE
 import pytest
 import rclpy
 from rclpy.qos import qos_profile_sensor_data
@@ -35,6 +41,7 @@ from std_srvs.srv import SetBool
 
 from graph_depth_refiner.benchmarks.feeder import messages
 from graph_depth_refiner.recordings.bags import reading
+from graph_depth_refiner.recordings.play_bag import watched_keys
 
 FRAMES, PERIOD, START = 12, 100, 5_000_000_000  # number, ms, ns
 TYPES = {'camera_info': 'CameraInfo', 'image': 'Image', 'depth': 'Image', 'confidence': 'Image'}
@@ -119,6 +126,21 @@ def test_rate_pause_and_bytes(bag, ears):
         stored = [one.data for one in recording.messages() if one.topic == '/depth']
     assert [bytes(data) for data in heard] == stored
     assert player.process.returncode == 0
+
+
+def test_the_space_bar_pauses_and_the_terminal_stays_as_it_was(monkeypatch):
+    keyboard, terminal = pty.openpty()
+    toggled = threading.Event()
+    before = termios.tcgetattr(terminal)
+    with os.fdopen(terminal) as stdin:
+        monkeypatch.setattr('sys.stdin', stdin)
+        with pytest.raises(KeyError), watched_keys(SimpleNamespace(toggle=toggled.set)):
+            assert not termios.tcgetattr(terminal)[3] & termios.ECHO
+            os.write(keyboard, b'x ')
+            assert toggled.wait(PATIENCE)
+            raise KeyError  # however it ends
+        assert termios.tcgetattr(terminal) == before
+    os.close(keyboard)
 
 
 @pytest.mark.parametrize('arguments, sentence', [

@@ -59,6 +59,20 @@ def test_recovers_when_there_is_time_again():
     assert run(shedder, round(len(STAGES) * (RECOVERY + 10)), cost=0.3)[-1] == 0
 
 
+def test_a_slow_camera_leaves_the_time_it_leaves():
+    assert run(Shedder(), 100, cost=1.4, period=2.0) == [0]
+
+
+def test_a_pause_says_nothing():
+    shedder = Shedder()
+    for _ in range(20):
+        run(shedder, 4, cost=2.0)
+        shedder.observe(60.0, 1.0)
+    assert shedder.stage > 0
+    stage = shedder.stage
+    assert run(shedder, 20, cost=1.0, period=60.0) == [stage]
+
+
 def test_converged_mode_is_left_alone():
     config = RefinerConfig(mode='converged')
     shedder = Shedder()

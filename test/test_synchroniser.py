@@ -53,6 +53,42 @@ def test_near_stamps_match():
     assert bench.sets == [(1000, 1010)]
 
 
+@pytest.mark.parametrize('rates', [(60, 60), (30, 60), (60, 30), (90, 30)], ids=str)
+@pytest.mark.parametrize('lost', TOPICS)
+def test_a_lost_message_shifts_nothing(rates, lost):
+    """Frames may come faster than the slop allows for; equal stamps still find each other."""
+    bench = Bench(slop=0.02)
+    sent = {topic: {round(1000 * n / rate) for n in range(1, 2 * rate)}
+            for topic, rate in zip(TOPICS, rates, strict=True)}
+    sent[lost].remove(1000)
+    for stamp in sorted(sent['depth'] | sent['image']):
+        for topic in TOPICS:  # the depth comes before the image of its moment
+            if stamp in sent[topic]:
+                bench.add(topic, stamp)
+    wrong = [pair for pair in bench.sets if pair[0] != pair[1]]
+    # the very first image may find a depth image before any period is known
+    assert len(wrong) <= 1
+    assert len(bench.sets) >= len(sent['depth'] & sent['image']) - 2
+
+
+def test_topics_out_of_step_match_the_nearest():
+    bench = Bench(slop=0.02)
+    # 60 Hz, the images 7 ms after their depth image and 10 ms before the next one
+    for n in range(60):
+        bench.add('depth', 1000 + 17 * n)
+        bench.add('image', 1007 + 17 * n)
+    assert len(bench.sets) == 60
+    assert all(image - depth == 7 for depth, image in bench.sets)
+
+
+def test_two_messages_in_a_rush_do_not_narrow_the_slop():
+    bench = Bench(slop=0.02)
+    for stamp in (1000, 1033, 1067, 1068, 1100, 1133):
+        bench.add('depth', stamp)
+        bench.add('image', stamp + 12)
+    assert bench.sets[-1] == (1133, 1145)
+
+
 def test_exact_matches_equal_stamps_only():
     bench = Bench(exact_sync=True)
     bench.add('depth', 1000)

@@ -15,7 +15,7 @@
 
 import pytest
 
-from graph_depth_refiner.ros.watch import Recent, TopicWatch
+from graph_depth_refiner.ros.watch import Jumps, Recent, TopicWatch
 
 
 def test_rate_of_a_steady_topic():
@@ -38,6 +38,23 @@ def test_rate_falls_when_nothing_comes():
 def test_nothing_yet_is_silence():
     assert TopicWatch().silent_for(5.0) == float('inf')
     assert TopicWatch().rate(5.0) == 0
+
+
+def test_a_slow_topic_is_silent_later():
+    watch = TopicWatch()
+    for now in (0.0, 4.0, 8.0):
+        watch.note(stamp=0.0, now=now)
+    assert not watch.is_silent(8 + 3 * 4)
+    assert watch.is_silent(8 + 3 * 4 + 0.1)
+    watch.note(stamp=0.0, now=100.0)  # after a pause, which is no rate
+    assert watch.is_silent(102.1)
+
+
+def test_jumps_of_a_loop_and_of_two_clocks():
+    jumps = Jumps()
+    assert not any(jumps.note(10.0 * loop) for loop in range(5))
+    assert [jumps.note(100 + 0.1 * jump) for jump in range(4)] == [False, False, True, True]
+    assert jumps.number == 9
 
 
 def test_percentiles_of_the_last_frames():

@@ -33,7 +33,11 @@ from graph_depth_refiner.messages.camera_info import CameraModel, Cameras
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The messages of one moment; `depth` is a DisparityImage where disparity comes in."""
+    """
+    The messages of one moment; `depth` is a DisparityImage where disparity comes in.
+
+    A depth that is only passed on may be alone.
+    """
 
     image: Any
     depth: Any
@@ -70,14 +74,21 @@ class Assembled:
 class Assembler:
     """Makes frames of sets of messages; remembers the camera from frame to frame."""
 
-    def __init__(self) -> None:
-        """Start knowing no camera."""
+    def __init__(self, steady: bool = False) -> None:
+        """
+        Start knowing no camera.
+
+        Steady, the range of 16-bit images never becomes smaller, whatever they show; the
+        frames then depend on those before, which a resumed recording could not repeat.
+        """
         self._cameras = Cameras()
+        self._steady, self._bits = steady, 8
 
     def assemble(self, inputs: Inputs, config: NodeConfig) -> Assembled:
         """Decode, check and fit together one set; raise ValueError in one sentence."""
         depth, encoding, baseline = decode_depth(inputs.depth, config)
-        image = conversions.fit_image(_decode_image(inputs.image, config), depth.shape)
+        image = self._full_range(_decode_image(inputs.image, config))
+        image = conversions.fit_image(image, depth.shape)
         rectified = 'rectified' if baseline else config.distortion
         camera = self._cameras.model(inputs.camera_info, depth.shape, rectified)
         depth = camera.undistorted(depth, nearest=True)
@@ -89,6 +100,15 @@ class Assembler:
             stamp=conversions.seconds(inputs.depth.header.stamp),
             pose=inputs.pose)
         return Assembled(inputs, frame, encoding, camera)
+
+    def _full_range(self, image: np.ndarray) -> np.ndarray:
+        """Let images of 10 or 12 bits in 16 guide as others do."""
+        if image.dtype != np.uint16:
+            return image
+        bits = conversions.bits_in_use(image, self._bits)
+        if self._steady:
+            self._bits = bits
+        return conversions.full_range(image, bits)
 
 
 def decode_depth(message: Any, config: NodeConfig) -> tuple[np.ndarray, str, float]:

@@ -30,6 +30,7 @@ from graph_depth_refiner.messages import compressed
 from graph_depth_refiner.messages.compressed import check_size
 
 MILLIMETRE = np.float32(0.001)
+OUTLIERS = 0.001  # share of the pixels of an image that may lie beyond its range
 
 # encoding: type of a channel, channels
 LAYOUTS = {
@@ -155,6 +156,19 @@ def decode_disparity(message: Any, max_pixels: int) -> tuple[np.ndarray, float]:
     with np.errstate(over='ignore'):
         np.divide(np.float32(message.f * message.t), disparity, out=depth, where=known)
     return depth, float(message.t)
+
+
+def bits_in_use(image: np.ndarray, least: int = 8) -> int:
+    """Return how many bits hold almost all values of a uint16 image, at least some."""
+    allowed = OUTLIERS * image.size
+    return next(
+        bits for bits in range(least, 17)
+        if bits == 16 or np.count_nonzero(image >> bits) <= allowed)
+
+
+def full_range(image: np.ndarray, bits: int) -> np.ndarray:
+    """Stretch a uint16 image of some bits to all sixteen; what lies beyond becomes white."""
+    return np.minimum(image, np.uint16(2 ** bits - 1)) << np.uint16(16 - bits)
 
 
 def fit_image(image: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

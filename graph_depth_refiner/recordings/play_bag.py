@@ -21,8 +21,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+import os
 from pathlib import Path
+import select
 import signal
 import sys
 import threading
@@ -170,24 +172,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='time for others to find the topics (default: %(default)g)')
 
 
-def watch_keys(player: Player) -> None:
-    """Let the space bar pause, where there is a keyboard."""
+@contextmanager
+def watched_keys(player: Player) -> Iterator[None]:
+    """Let the space bar pause, where there is a keyboard; leave the terminal as it was."""
     if not sys.stdin or not sys.stdin.isatty():
+        yield
         return
     import termios
     import tty
+    keyboard, done = sys.stdin.fileno(), threading.Event()
+    before = termios.tcgetattr(keyboard)
 
     def watch() -> None:
-        before = termios.tcgetattr(sys.stdin)
-        tty.setcbreak(sys.stdin)
-        try:
-            while player.context.ok():
-                if sys.stdin.read(1) == ' ':
-                    player.toggle()
-        finally:
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        with suppress(OSError):  # a terminal that was closed
+            key = b'\0'
+            while key and not done.is_set():
+                if select.select([keyboard], [], [], STEP)[0]:
+                    key = os.read(keyboard, 1)
+                    if key == b' ':
+                        player.toggle()
 
-    threading.Thread(target=watch, daemon=True).start()
+    watcher = threading.Thread(target=watch)
+    try:
+        tty.setcbreak(keyboard)
+        watcher.start()
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        with suppress(termios.error):  # likewise
+            termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -221,11 +235,11 @@ def run(player: Player, options: argparse.Namespace) -> None:
     server = threading.Thread(target=serve, args=(executor,))
     server.start()
     try:
-        watch_keys(player)
-        time.sleep(options.delay)
-        count = player.play()
-        while options.loop and count and player.context.ok():
-            count += player.play()
+        with watched_keys(player):
+            time.sleep(options.delay)
+            count = player.play()
+            while options.loop and count and player.context.ok():
+                count += player.play()
         print(f'play_bag: {count} messages played', flush=True)
     finally:
         executor.shutdown()

@@ -21,14 +21,17 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from diagnostic_updater import Updater
+from rcl_interfaces.msg import ParameterDescriptor, ParameterType
 from rclpy.clock import Clock, ClockType
 
+from graph_depth_refiner.frame import Status
 from graph_depth_refiner.ros.memory import resident_megabytes
-from graph_depth_refiner.ros.topics import InputTopic
+from graph_depth_refiner.ros.starvation import Starvation
 from graph_depth_refiner.ros.watch import Recent
 
-PERIOD = 1.0  # seconds
-SILENCE = 2.0  # seconds without a message after which a topic starves the others
+PERIOD = 1.0  # seconds, unless the parameter of the updater says otherwise
+SHORTEST_PERIOD, LONGEST_PERIOD = 0.1, 3600.0  # seconds
+TROUBLE = (Status.WORSE, Status.DIVERGED, Status.EMPTY)
 
 
 class Diagnostics:
@@ -39,15 +42,13 @@ class Diagnostics:
         self._pipeline = pipeline
         self.last_complaint = ''
         self._same_name = False
-        self._last_refined = 0
+        self._starvation = Starvation()
         node = pipeline.node
-        self._updater = Updater(node, PERIOD)
-        node.destroy_timer(self._updater.timer)
-        self._updater.setHardwareID('none')
+        self._updater = updater(node)
         self._updater.add('Inputs', self._inputs)
         self._updater.add('Refinement', self._refinement)
         self._timer = node.create_timer(
-            PERIOD, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
+            self._updater.period, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def destroy(self) -> None:
         """Stop reporting."""
@@ -77,31 +78,15 @@ class Diagnostics:
             if depth.watch.stamp is not None:
                 offset = watch.stamp - depth.watch.stamp
                 status.add(f'{role} stamp offset (ms)', f'{1e3 * offset:.1f}')
-        problems = self._problems(now)
+        status.add('stamps went back', str(pipeline.jumps.number))
         if not pipeline.inputs:
             status.summary(DiagnosticStatus.OK, 'not listening')
-        elif problems:
+        elif problems := self._starvation.problems(
+                pipeline.inputs, pipeline.needed(), pipeline.synchroniser.matched, now):
             status.summary(DiagnosticStatus.WARN, '; '.join(problems))
         else:
             status.summary(DiagnosticStatus.OK, 'all inputs come in')
         return status
-
-    def _problems(self, now: float) -> list[str]:
-        """Say which topic starves the synchroniser, and why."""
-        pipeline = self._pipeline
-        problems = []
-        for role, topic in pipeline.inputs.items():
-            if topic.watch.silent_for(now) < SILENCE or (
-                    role == 'confidence' and 'confidence' not in pipeline.synchroniser.topics):
-                continue
-            problems.append(starvation(role, topic))
-        refined = pipeline.synchroniser.matched if pipeline.synchroniser else 0
-        if not problems and pipeline.inputs and refined == self._last_refined:
-            problems.append(
-                'all inputs come in but their stamps do not match: see the stamp offsets, and '
-                'slop or exact_sync')
-        self._last_refined = refined
-        return problems
 
     # -------------------------------------------------------------- refinement
 
@@ -119,7 +104,7 @@ class Diagnostics:
         status.add('energy', _number(recent.newest('energy'), 6))
         status.add('graph hit rate', _number(recent.newest('graph_hit_rate'), 3))
         status.add('shedding stage', str(processor.shedder.stage))
-        status.add('last status', processor.last_status)
+        status.add('last status', processor.last_status.value if processor.last_status else '')
         for name, count in sorted(processor.statuses.snapshot().items()):
             status.add(f'status {name}', str(count))
         refiner = processor.refiner
@@ -143,6 +128,9 @@ class Diagnostics:
             status.summary(
                 DiagnosticStatus.WARN,
                 f'overloaded: work is shed, stage {pipeline.processor.shedder.stage}')
+        elif pipeline.inputs and pipeline.processor.last_status in TROUBLE:
+            status.summary(
+                DiagnosticStatus.WARN, f'last frame: {pipeline.processor.last_status.value}')
         else:
             status.summary(DiagnosticStatus.OK, pipeline.state())
         self.last_complaint = ''  # said again by the next frame if it persists
@@ -157,15 +145,22 @@ class Diagnostics:
         self._same_name = same
 
 
-def starvation(role: str, topic: InputTopic) -> str:
-    """Say in words why nothing comes on a topic."""
-    if topic.watch.incompatible:
-        return (f'{role} starves the synchroniser: a publisher on {topic.name} offers '
-                f'incompatible {topic.watch.incompatible}; {topic.remedy()}')
-    if not topic.publishers:
-        return f'{role} starves the synchroniser: nobody publishes {topic.name}'
-    return (f'{role} starves the synchroniser: {topic.publishers} on {topic.name}, but '
-            'nothing comes')
+def updater(node: Any) -> Updater:
+    """Return an updater that tells nodes of one name apart, and leaves the timing to us."""
+    made = Updater(node, PERIOD)
+    node.destroy_timer(made.timer)  # of the clock of the node, which may be simulated
+    node.set_descriptor(made.period_parameter, ParameterDescriptor(
+        description='Time between two reports on /diagnostics (read at start) [s]',
+        type=ParameterType.PARAMETER_DOUBLE, read_only=True))
+    if not SHORTEST_PERIOD <= made.period <= LONGEST_PERIOD:
+        raise ValueError(
+            f'{made.period_parameter}: expected number from {SHORTEST_PERIOD:g} to '
+            f'{LONGEST_PERIOD:g}, got {made.period:g}')
+    if hasattr(made, 'use_fqn_parameter'):  # not in Humble
+        node.undeclare_parameter(made.use_fqn_parameter)  # there is no choice
+    made.node_name = node.get_fully_qualified_name()
+    made.setHardwareID(made.node_name)
+    return made
 
 
 def device_megabytes() -> float:

@@ -15,14 +15,12 @@
 
 from __future__ import annotations
 
-import sys
-
 from graph_depth_refiner.ros.node_main import run
 
 
 def main(args: list[str] | None = None) -> None:
     """Run the node until SIGINT or SIGTERM."""
-    sys.exit(run('nodes', 'LifecycleRefinerNode', args))
+    run('nodes', 'LifecycleRefinerNode', args)
 
 
 if __name__ == '__main__':

@@ -20,36 +20,62 @@ first moment on.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 import os
 import signal
 import sys
+from typing import NoReturn
 
 from graph_depth_refiner.ros.memory import keep_freed_memory
 
+NAME = 'refiner_node'  # of the nodes, unless remapped
 EXIT_TIMEOUT = 0.5  # seconds the worker has to finish its frame
 
 
-def run(module: str, kind: str, args: list[str] | None = None) -> int:
-    """Spin a node of the package until it is told to end; return the exit code."""
+class StartError(ValueError):
+    """What a user gave that a node cannot start with, in one sentence."""
+
+
+@contextmanager
+def naming(node: str) -> Iterator[None]:
+    """Name the node in front of what it, or ROS, refuses at its start."""
+    try:
+        yield
+    except StartError:
+        raise
+    except Exception as error:
+        if isinstance(error, ValueError) or type(error).__module__.startswith('rclpy'):
+            raise StartError(f'{node}: {one_line(error)}') from None
+        raise
+
+
+def one_line(error: Exception) -> str:
+    """Return what an error of ROS says, without marks below a text and lines of C."""
+    return str(error).partition('\n')[0].partition(', at /')[0].rstrip(':')
+
+
+def run(module: str, kind: str, args: list[str] | None = None) -> NoReturn:
+    """Spin a node of the package until it is told to end, and exit."""
     signals: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         # no KeyboardInterrupt from just anywhere: rclpy's own handlers come on top of these
         signal.signal(number, lambda got, _: signals.append(got))
     keep_freed_memory()
+    code = 0
     try:
         _live(module, kind, args, signals)
-    except ValueError as error:
-        print(f'{module}: {error}', file=sys.stderr)
-        return 2
-    except Exception:  # of whatever kind rclpy has for what is ended while it begins
-        if not signals:
-            raise
+    except Exception as error:
+        if not signals:  # else rclpy's way to say that it was ended while it began
+            if not isinstance(error, StartError):
+                raise
+            print(error, file=sys.stderr)
+            code = 2
     sys.stdout.flush()
     sys.stderr.flush()
     # neither a long solve nor taking apart the interpreter holds up the shutdown of a robot
-    os._exit(0)
+    os._exit(code)
 
 
 def _live(module: str, kind: str, args: list[str] | None, signals: list[int]) -> None:
@@ -57,11 +83,13 @@ def _live(module: str, kind: str, args: list[str] | None, signals: list[int]) ->
     make_node = getattr(import_module(f'graph_depth_refiner.ros.{module}'), kind)
     import rclpy
     from rclpy.executors import ExternalShutdownException
-    rclpy.init(args=args)
+    with naming(NAME):
+        rclpy.init(args=args)
     try:
         if signals:
             return
-        node = make_node()
+        with naming(NAME):
+            node = make_node()
         with suppress(ExternalShutdownException):
             rclpy.spin(node)
         node.pipeline.stop(EXIT_TIMEOUT)

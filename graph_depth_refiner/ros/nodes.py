@@ -18,6 +18,7 @@ from __future__ import annotations
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 
+from graph_depth_refiner.ros.node_main import NAME, naming
 from graph_depth_refiner.ros.pipeline import Pipeline
 
 SUCCESS = TransitionCallbackReturn.SUCCESS
@@ -28,10 +29,11 @@ class RefinerNode(Node):
 
     def __init__(self, **options) -> None:
         """Start at once."""
-        super().__init__('refiner_node', **options)
-        self.pipeline = Pipeline(self)
-        self.pipeline.advertise()
-        self.pipeline.start()
+        super().__init__(NAME, **options)
+        with naming(self.get_name()):
+            self.pipeline = Pipeline(self)
+            self.pipeline.advertise()
+            self.pipeline.start()
 
 
 class LifecycleRefinerNode(LifecycleNode):
@@ -39,8 +41,9 @@ class LifecycleRefinerNode(LifecycleNode):
 
     def __init__(self, **options) -> None:
         """Declare the parameters."""
-        super().__init__('refiner_node', **options)
-        self.pipeline = Pipeline(self)
+        super().__init__(NAME, **options)
+        with naming(self.get_name()):
+            self.pipeline = Pipeline(self)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Advertise outputs and services."""

@@ -21,19 +21,24 @@ from typing import Any
 from geometry_msgs.msg import PoseStamped
 from std_srvs.srv import SetBool, Trigger
 
+from graph_depth_refiner import backends
 from graph_depth_refiner.config import NodeConfig, preset, RefinerConfig
 from graph_depth_refiner.messages.assembly import Inputs, output_topics
 from graph_depth_refiner.messages.conversions import seconds
 from graph_depth_refiner.ros.diagnostics import Diagnostics
+from graph_depth_refiner.ros.logs import forward_to
 from graph_depth_refiner.ros.parameters import Parameters
 from graph_depth_refiner.ros.poses import Poses
 from graph_depth_refiner.ros.processing import Job, Processor, Settings
 from graph_depth_refiner.ros.synchroniser import Synchroniser
 from graph_depth_refiner.ros.topics import input_topics, InputTopic, OutputTopics
+from graph_depth_refiner.ros.watch import Jumps
 from graph_depth_refiner.ros.worker import Worker
 
 MOST_CAUSES = 200  # remembered, so that no stream of faults fills the memory
-LONGEST_PERIOD = 1.0  # seconds; a longer pause says nothing about the rate
+PASSING = 'passing the depth through unchanged'
+PREPARING = 'compiling or loading the kernels'
+QUIET = 5.0  # seconds between two warnings of stamps that go back
 
 
 class Pipeline:
@@ -48,12 +53,15 @@ class Pipeline:
         self.parameters = Parameters(node, on_change=self._changed)
         self.parameters.declare(preset(self.parameters.declare(NodeConfig()).preset))
         self._settings = self._current_settings()
+        forward_to(node)
+        backends.select(self._settings.node.device, self._settings.refiner.backend)
         self.depth_role = self._settings.node.input_kind
         self._causes: set[str] = set()
         self._epoch = 0
         self._last_set = 0.0
         self._newest_info: Any = None
         self._poses = Poses()
+        self.jumps = Jumps()
         self._entities: list[Any] = []  # of the node, destroyed on closing
         self._bad_stamps = 0
         self.processor: Processor | None = None
@@ -74,15 +82,16 @@ class Pipeline:
         """Listen and refine."""
         config = self._settings.node
         self._bad_stamps = 0
+        inputs = input_topics(self.node, config, self._received)
+        if config.camera_pose_topic:
+            inputs['camera_pose'] = InputTopic(
+                self.node, 'camera_pose', PoseStamped, config.camera_pose_topic, self._pose)
         self.processor = Processor(
             lambda: self._settings, self.clock, self.outputs, self._log_once)
         self.worker = Worker(
-            self.processor.process, self._dropped, self._failed, self.processor.prepare)
+            self.processor.process, self._dropped, self._failed, self._prepare)
         self.synchroniser = Synchroniser(self._matched, self._jumped)
-        self.inputs = input_topics(self.node, config, self._received)
-        if config.camera_pose_topic:
-            self.inputs['camera_pose'] = InputTopic(
-                self.node, 'camera_pose', PoseStamped, config.camera_pose_topic, self._pose)
+        self.inputs = inputs
         self.follow()
 
     def stop(self, timeout: float = 1.0) -> bool:
@@ -131,7 +140,9 @@ class Pipeline:
         """Say in a word what is being done."""
         if not self.inputs:
             return 'inactive'
-        return 'refining' if self._enabled else 'passing the depth through unchanged'
+        if self.processor.preparing:
+            return PREPARING
+        return 'refining' if self._enabled else PASSING
 
     # ----------------------------------------------------------- on the way in
 
@@ -150,22 +161,27 @@ class Pipeline:
         """Hand a complete set over to the worker, and nothing else."""
         depth = messages[self.depth_role]
         info = messages.get('camera_info', self._newest_info)
-        if info is None:
+        if info is None and self._enabled:
             self.processor.ledger.count('no_camera_info')
             return
         now = time.perf_counter()
-        period = min(now - self._last_set, LONGEST_PERIOD)
-        self._last_set = now
+        period, self._last_set = now - self._last_set, now
         slop = self._settings.node.slop
         inputs = Inputs(
-            messages['image'], depth, info, messages.get('confidence'),
+            messages.get('image'), depth, info, messages.get('confidence'),
             self._poses.at(seconds(depth.header.stamp), slop))
         self.worker.offer(Job(inputs, now, period, self._epoch))
 
     def _jumped(self, role: str, by: float) -> None:
-        self.node.get_logger().warning(
-            f'{role}: stamps went back by {by:.3g} s, the stream starts anew')
         self._start_anew()
+        if self.jumps.note(time.monotonic()):
+            self._log_once(
+                f'{role}: expected stamps of one clock, got {by:.3g} s back again and again, with '
+                f'{self.inputs[role].counted()}; do two publish, or do their clocks differ?')
+        else:
+            self.node.get_logger().warning(
+                f'{role}: stamps went back by {by:.3g} s, the stream starts anew',
+                throttle_duration_sec=QUIET)
 
     def _pose(self, role: str, message: PoseStamped) -> None:
         try:
@@ -176,11 +192,14 @@ class Pipeline:
     def _awaited(self) -> tuple[str, ...]:
         """Return the topics a set consists of, the depth first."""
         config = self._settings.node
+        if not self._enabled:
+            return (self.depth_role,)
         awaited = [self.depth_role, 'image']
         if config.sync_camera_info:
             awaited.append('camera_info')
         confidence = self.inputs.get('confidence')
-        if confidence and (config.use_confidence == 'always' or confidence.publishers):
+        if confidence and config.confidence_preset != 'none' and (
+                config.use_confidence == 'always' or confidence.publishers):
             awaited.append('confidence')
         return tuple(awaited)
 
@@ -189,7 +208,18 @@ class Pipeline:
         if self.inputs:
             self.synchroniser.follow(self._awaited(), self._settings.node)
 
+    def needed(self) -> set[str]:
+        """Return the topics without which nothing comes out."""
+        needed = set(self.synchroniser.topics)
+        if self._enabled and self._newest_info is None:
+            needed.add('camera_info')
+        return needed
+
     # --------------------------------------------------------- in the worker
+
+    def _prepare(self) -> None:
+        self.node.get_logger().info(f'{PREPARING}; frames are refined after that')
+        self.processor.prepare()
 
     def _dropped(self, job: Job, cause: str) -> None:
         self.processor.ledger.count(cause)
@@ -255,9 +285,9 @@ class Pipeline:
     def _enable(self, request: Any, response: Any) -> Any:
         """Serve ~/enable."""
         self._enabled = request.data
-        self._settings = self._current_settings()
+        self._changed(set())
         response.success = True
-        response.message = 'refining' if request.data else 'passing the depth through unchanged'
+        response.message = 'refining' if request.data else PASSING
         return response
 
 

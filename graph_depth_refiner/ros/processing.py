@@ -21,8 +21,10 @@ from dataclasses import dataclass
 import time
 from typing import Any, Protocol
 
+import numpy as np
+
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
-from graph_depth_refiner.frame import Refined
+from graph_depth_refiner.frame import Refined, Status
 from graph_depth_refiner.messages.assembly import (
     Assembled,
     Assembler,
@@ -107,7 +109,7 @@ class Processor:
         """Keep the ways out; `clock` tells the time of stamps, `doubt` takes a warning."""
         self._settings, self._clock = settings, clock
         self._outlet, self._doubt = outlet, doubt
-        self._assembler = Assembler()
+        self._assembler = Assembler(steady=True)
         self._outbox = Outbox(doubt)
         self._epoch = 0
         self.refiner: DepthRefiner | None = None
@@ -115,14 +117,19 @@ class Processor:
         self.ledger = Ledger()
         self.recent = Recent()
         self.statuses = Ledger()  # how the refinements ended
-        self.last_status = ''
+        self.last_status: Status | None = None  # of the last frame, if that was refined
+        self.preparing = False
 
     def prepare(self) -> None:
         """Load or compile the kernels before the first frame needs them."""
         settings = self._settings()
-        self.refiner = DepthRefiner(settings.refiner, settings.node.device)
-        self.refiner.warm_up(WARM_UP_SHAPE)
-        warm_up()
+        self.preparing = True
+        try:
+            self.refiner = DepthRefiner(settings.refiner, settings.node.device)
+            self.refiner.warm_up(WARM_UP_SHAPE)
+            warm_up()
+        finally:
+            self.preparing = False
 
     def close(self) -> None:
         """End after what is being published."""
@@ -135,7 +142,7 @@ class Processor:
         self._follow(job)
         fate = self._fate(job, settings)
         self.ledger.count(fate)
-        if not settings.node.shed_load:
+        if not settings.node.shed_load or settings.refiner.mode != 'realtime':
             self.shedder.reset()
         elif fate == 'refined':
             self.shedder.observe(job.period, time.perf_counter() - started)
@@ -147,11 +154,13 @@ class Processor:
         wanted = self._outlet.wanted()
         if not wanted:
             return 'no_subscriber'
-        for doubt in job.inputs.doubts():
-            self._doubt(doubt)
-        if not settings.enabled:
+        if not settings.enabled or job.inputs.image is None:
             self._pass_on(job.inputs, settings.node, wanted)
+            self.last_status = None
             return 'passed'
+        if settings.node.check_frames:
+            for doubt in job.inputs.doubts():
+                self._doubt(doubt)
         self._refine(job, settings, wanted)
         return 'refined'
 
@@ -160,13 +169,23 @@ class Processor:
         self.refiner.configure(self.shedder.apply(settings.refiner))
         try:
             refined = self.refiner.refine(assembled.frame)
-        except Exception:
+        except Exception as error:
             self.refiner.reset()  # what is carried on may be half of this frame
+            self._leave_full_device(error, settings)
             raise
         self._publish(URGENT & set(wanted), assembled, refined)
         self._note(job, assembled, refined)
         self._outbox.hand_over(
             lambda: self._publish(set(wanted) - URGENT, assembled, refined))
+
+    def _leave_full_device(self, error: Exception, settings: Settings) -> None:
+        """Go on with the CPU where the memory of a device does not suffice."""
+        device = self.refiner.device
+        # by its name: torch may not be installed, and takes seconds to import
+        if device == 'cpu' or type(error).__name__ != 'OutOfMemoryError':
+            return
+        self.refiner = DepthRefiner(settings.refiner, 'cpu')
+        raise MemoryError(f'{device} is out of memory, the CPU computes from now on') from error
 
     def _publish(self, topics: set[str], assembled: Assembled, refined: Refined) -> None:
         header = assembled.inputs.depth.header
@@ -182,20 +201,22 @@ class Processor:
             age_ms=1e3 * (self._clock() - assembled.frame.stamp),
             **{f'{stage}_ms': ms for stage, ms in refined.milliseconds.items()})
         self.statuses.count(refined.status.name.lower())
-        self.last_status = refined.status.value
+        self.last_status = refined.status
 
     def _pass_on(self, inputs: Inputs, config: NodeConfig, wanted: list[str]) -> None:
         """Publish the depth as it came, on the topics of depth only."""
         header = inputs.depth.header
         for topic in wanted:
             if topic == 'depth_refined/camera_info':
-                self._outlet.publish(topic, header, camera_info_fields(inputs.camera_info))
+                if inputs.camera_info:
+                    self._outlet.publish(topic, header, camera_info_fields(inputs.camera_info))
             elif topic == 'disparity_refined' or (
                     topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')):
                 self._outlet.forward(topic, inputs.depth)
             elif topic == 'depth_refined/image':
                 depth, encoding, _ = decode_depth(inputs.depth, config)
-                self._outlet.publish(topic, header, depth_fields(depth, encoding))
+                known = np.where(depth > 0, depth, np.float32(np.nan))
+                self._outlet.publish(topic, header, depth_fields(known, encoding))
 
     def _follow(self, job: Job) -> None:
         """Start anew with the stream; drop what was learnt before."""

@@ -20,6 +20,7 @@ from dataclasses import replace
 from statistics import median
 
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.ros.watch import LONGEST_PERIOD
 
 # share of the frame period that may be spent before, and must be free after, a change
 BUSY, FREE = 0.8, 0.6
@@ -50,6 +51,8 @@ class Shedder:
 
     def observe(self, period: float, cost: float) -> None:
         """Take in the time between the last two frames and what the last one cost."""
+        if period > LONGEST_PERIOD:
+            return
         self._shares.append(cost / max(period, 1e-6))
         passed = max(period, cost)
         self._seconds += passed

@@ -16,18 +16,24 @@ Brings the messages of one moment together, by `message_filters`.
 
 Around it stands what that library lacks: a stamp that jumps back empties the queues
 (they would delete every new message instead, for good), stamps it cannot represent are
-refused (it would never release its lock), and it can be asked what waits.
+refused (it would never release its lock), no stamps match that are nearer to those of the
+next frame (after a lost message every frame would get its neighbour's image, for good), and
+it can be asked what waits.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from message_filters import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
+from rclpy.duration import Duration
 
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.conversions import seconds
+
+PERIODS = 8  # of a topic that are remembered; a quarter of them may be shorter than usual
 
 
 class Synchroniser:
@@ -38,6 +44,7 @@ class Synchroniser:
         """Start waiting for nothing."""
         self._on_set, self._on_jump = on_set, on_jump
         self.matched = 0
+        self._periods: dict[str, deque[float]] = {}  # seconds between stamps, the last ones
         self.use((), NodeConfig())
 
     def use(self, topics: tuple[str, ...], config: NodeConfig) -> None:
@@ -79,8 +86,19 @@ class Synchroniser:
         if newest - now > self._config.jump_back:
             self._on_jump(topic, newest - now)
             self.reset()
-        self._newest[topic] = max(now, self._newest.get(topic, now))
+        newest = self._newest.get(topic, now)
+        if now > newest:
+            self._periods.setdefault(topic, deque(maxlen=PERIODS)).append(now - newest)
+        self._newest[topic] = max(now, newest)
+        self._sync.slop = Duration(seconds=self.slop)  # which exact matching does not ask for
         self._filters[topic].signalMessage(message)
+
+    @property
+    def slop(self) -> float:
+        """Return by how much stamps may differ: never by more than half a frame, in seconds."""
+        # depth and image only: a camera_info may come more often without being another one
+        known = (sorted(self._periods[t]) for t in self.topics[:2] if t in self._periods)
+        return min([self._config.slop, *(0.5 * periods[len(periods) // 4] for periods in known)])
 
     def waiting(self, topic: str) -> int:
         """Return how many messages of a topic wait for the others."""

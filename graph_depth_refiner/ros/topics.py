@@ -16,18 +16,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 import time
 from typing import Any
 
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.qos import (
+    qos_check_compatible,
     qos_policy_name_from_kind,
     qos_profile_sensor_data,
+    QoSCompatibility,
+    QoSHistoryPolicy,
     QoSPolicyKind,
     QoSProfile,
     QoSReliabilityPolicy,
 )
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.validate_topic_name import validate_topic_name
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from stereo_msgs.msg import DisparityImage
 
@@ -35,6 +41,7 @@ from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.assembly import OUTPUTS
 from graph_depth_refiner.messages.conversions import seconds
 from graph_depth_refiner.ros.messages import filled, message_type
+from graph_depth_refiner.ros.node_main import one_line
 from graph_depth_refiner.ros.watch import TopicWatch
 
 try:
@@ -42,7 +49,10 @@ try:
 except ImportError:  # Humble
     from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
 
-OUTPUT_DEPTH = 5  # messages kept for reliable readers that are late
+OUTPUT_QUALITY = QoSProfile(
+    depth=5,  # messages kept for reliable readers that are late
+    reliability=QoSReliabilityPolicy.RELIABLE)
+LARGEST_DEPTH = 100000  # messages kept; far more than memory has room for
 OVERRIDABLE = (
     QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY,
     QoSPolicyKind.DURABILITY)
@@ -56,21 +66,36 @@ class InputTopic:
         """Subscribe with sensor-data quality unless overridden."""
         self.role = role
         self.watch = TopicWatch()
+        self._unmet = ''  # the QoS policy of the newest publisher that does not match
         self._node, self._on_message = node, on_message
-        self._subscription = node.create_subscription(
-            kind, topic, self._receive, qos_profile_sensor_data,
-            event_callbacks=SubscriptionEventCallbacks(incompatible_qos=self._incompatible),
-            qos_overriding_options=QoSOverridingOptions(OVERRIDABLE))
-        self.name = self._subscription.topic_name
+        self.name = _resolved(node, role, topic)
+        self._subscription = _with_quality(
+            f'qos_overrides.{self.name}.subscription', qos_profile_sensor_data,
+            partial(node.create_subscription, kind, topic, self._receive),
+            event_callbacks=SubscriptionEventCallbacks(incompatible_qos=self._incompatible))
 
     @property
     def publishers(self) -> int:
         """Return how many publish on the topic."""
         return self._node.count_publishers(self.name)
 
+    @property
+    def incompatible(self) -> str:
+        """Name the QoS policy that a publisher does not meet, as long as there is one."""
+        mine = self._subscription.qos_profile
+        matches = (
+            qos_check_compatible(one.qos_profile, mine)[0] != QoSCompatibility.ERROR
+            for one in self._node.get_publishers_info_by_topic(self.name))
+        return '' if all(matches) else self._unmet
+
+    def counted(self) -> str:
+        """Say how many publish on the topic."""
+        number = self.publishers
+        return f'{number} publisher{"" if number == 1 else "s"} on {self.name}'
+
     def remedy(self) -> str:
         """Say which setting would meet the publishers that do not match."""
-        policy = self.watch.incompatible.lower()
+        policy = self._unmet.lower()
         offered = _values(self._node.get_publishers_info_by_topic(self.name), policy)
         return (f'set parameter qos_overrides.{self.name}.subscription.{policy} to '
                 f'{offered or "what the publisher offers"}, or change the publisher')
@@ -84,10 +109,10 @@ class InputTopic:
         self._on_message(self.role, message)
 
     def _incompatible(self, event: Any) -> None:
-        self.watch.incompatible = qos_policy_name_from_kind(event.last_policy_kind)
+        self._unmet = qos_policy_name_from_kind(event.last_policy_kind)
         self._node.get_logger().error(
             f'{self.role}: a publisher on {self.name} offers incompatible '
-            f'{self.watch.incompatible}, nothing will be heard from it; {self.remedy()}')
+            f'{self._unmet}, nothing will be heard from it; {self.remedy()}')
 
 
 def input_topics(node: Any, config: NodeConfig,
@@ -96,7 +121,7 @@ def input_topics(node: Any, config: NodeConfig,
     def subscribe(role: str, kind: type, topic: str, transport: str = 'raw') -> None:
         if transport != 'raw':
             # as image_transport does it: remap the base name, then append
-            topic = f'{node.resolve_topic_name(topic)}/{transport}'
+            topic = f'{_resolved(node, role, topic)}/{transport}'
         topics[role] = InputTopic(node, role, kind, topic, on_message)
 
     topics: dict[str, InputTopic] = {}
@@ -113,6 +138,40 @@ def input_topics(node: Any, config: NodeConfig,
     return topics
 
 
+def _resolved(node: Any, role: str, topic: str) -> str:
+    """Return the full name of a topic, or raise ValueError where it is none."""
+    try:
+        validate_topic_name(topic)
+        return node.resolve_topic_name(topic)
+    except Exception as error:  # of several kinds
+        raise ValueError(
+            f'{role}_topic: expected a name of a topic, got {topic!r} ({one_line(error)})'
+        ) from None
+
+
+def _with_quality(name: str, quality: QoSProfile, create: Callable[..., Any],
+                  **options: Any) -> Any:
+    """Create a publisher or subscription whose quality can be overridden, or ValueError."""
+    try:
+        # rclpy writes the overrides into the profile it is given
+        return create(copy(quality), qos_overriding_options=QoSOverridingOptions(
+            OVERRIDABLE, callback=_usable), **options)
+    except Exception as error:  # of several kinds
+        raise ValueError(
+            f'{name}: expected values that are a quality of service, got others '
+            f'({one_line(error)})') from None
+
+
+def _usable(quality: QoSProfile) -> SetParametersResult:
+    """Refuse what the middleware refuses with a page of text."""
+    if quality.history == QoSHistoryPolicy.UNKNOWN:
+        return SetParametersResult(successful=False, reason='history is unknown')
+    if not 0 <= quality.depth <= LARGEST_DEPTH:
+        return SetParametersResult(
+            successful=False, reason=f'depth is {quality.depth}, not 0 to {LARGEST_DEPTH}')
+    return SetParametersResult(successful=True)
+
+
 def _values(endpoints: list[Any], policy: str) -> str:
     """Name the values that endpoints of a topic have for a policy."""
     found = {getattr(one.qos_profile, policy, None) for one in endpoints}
@@ -124,17 +183,16 @@ class OutputTopics:
 
     def __init__(self, node: Any, topics: list[str]) -> None:
         """Advertise the topics."""
-        profile = QoSProfile(depth=OUTPUT_DEPTH, reliability=QoSReliabilityPolicy.RELIABLE)
         self._node = node
         self._kinds = {
             topic: message_type(OUTPUTS[topic].package, OUTPUTS[topic].type_name)
             for topic in topics}
         self._publishers = {
-            topic: node.create_publisher(
-                kind, topic, profile,
+            topic: _with_quality(
+                f'qos_overrides.{node.resolve_topic_name(topic)}.publisher', OUTPUT_QUALITY,
+                partial(node.create_publisher, kind, topic),
                 event_callbacks=PublisherEventCallbacks(
-                    incompatible_qos=partial(self._incompatible, topic)),
-                qos_overriding_options=QoSOverridingOptions(OVERRIDABLE))
+                    incompatible_qos=partial(self._incompatible, topic)))
             for topic, kind in self._kinds.items()}
 
     def _incompatible(self, topic: str, event: Any) -> None:

@@ -22,6 +22,9 @@ import numpy as np
 
 WINDOW = 2.0  # seconds over which a rate is measured
 RECENT = 300  # frames over which percentiles are taken
+SILENCE = 2.0  # seconds, or three messages where these come slower, and a topic is silent
+LONGEST_PERIOD = 10.0  # seconds; a longer pause says nothing about the rate
+MANY_JUMPS, JUMPS_WITHIN = 3, 2.0  # in so many seconds: no recording that begins anew
 
 
 class TopicWatch:
@@ -32,12 +35,14 @@ class TopicWatch:
         self.received = 0
         self.stamp: float | None = None  # of the newest message
         self.arrival: float | None = None  # steady clock
-        self.incompatible = ''  # the QoS policy a publisher does not meet
+        self._period = 0.0  # between the newest two messages
         self._arrivals: deque[float] = deque()
 
     def note(self, stamp: float, now: float) -> None:
         """Take in a message; `now` is of a steady clock."""
         self.received += 1
+        if self.arrival is not None:
+            self._period = now - self.arrival
         self.stamp, self.arrival = stamp, now
         self._arrivals.append(now)
         self._forget(now)
@@ -55,9 +60,29 @@ class TopicWatch:
         """Return the time since the newest message; infinite before the first."""
         return now - self.arrival if self.arrival is not None else float('inf')
 
+    def is_silent(self, now: float) -> bool:
+        """Return whether messages stay away, by the rate they came with."""
+        usual = 3 * self._period if self._period <= LONGEST_PERIOD else 0.0
+        return self.silent_for(now) > max(SILENCE, usual)
+
     def _forget(self, now: float) -> None:
         while self._arrivals and now - self._arrivals[0] > WINDOW:
             self._arrivals.popleft()
+
+
+class Jumps:
+    """Tells recordings that begin anew from clocks that differ, by how often stamps go back."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.number = 0
+        self._times: deque[float] = deque(maxlen=MANY_JUMPS)
+
+    def note(self, now: float) -> bool:
+        """Take in a jump; return whether they come too often for a recording."""
+        self.number += 1
+        self._times.append(now)
+        return len(self._times) == MANY_JUMPS and now - self._times[0] <= JUMPS_WITHIN
 
 
 class Recent:

@@ -1,0 +1,85 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The launch files agree on their arguments, and find out what is not given."""
+
+from pathlib import Path
+import runpy
+
+from bag_helpers import write_bag
+import pytest
+
+from graph_depth_refiner.recordings.make_bag import DEPTH_TOPIC, OPTICAL_FRAME
+
+pytest.importorskip('launch_ros')
+
+LAUNCH = Path(__file__).parents[1] / 'launch'
+
+
+def load(name):
+    """Return what a launch file defines."""
+    return runpy.run_path(str(LAUNCH / f'{name}.launch.py'))
+
+
+def given(**values):
+    """Return the arguments of a replay, some of them given."""
+    defaults = dict.fromkeys(('camera', 'namespace', 'image', 'depth', 'disparity', 'bag'), '')
+    return {**defaults, **values}
+
+
+def test_a_replay_describes_the_arguments_of_the_refiner():
+    def described(name):
+        return {one.name: (one.description, one.choices) for one in load(name)['arguments']()}
+
+    refiner, replay = described('refiner'), described('replay')
+    del refiner['use_sim_time']
+    assert refiner.items() <= replay.items()
+
+
+def test_outputs_can_be_remapped():
+    remappings = load('refiner')['remappings']
+    assert remappings('') == []
+    assert remappings('points:=cloud a/b:=c') == [('points', 'cloud'), ('a/b', 'c')]
+
+
+@pytest.mark.parametrize('rule', ['points', 'points:=', ':=cloud', 'a:=b:=c'])
+def test_a_remapping_that_is_none_is_refused(rule):
+    with pytest.raises(ValueError, match=f"remap: expected from:=to, got '{rule}'"):
+        load('refiner')['remappings'](rule)
+
+
+@pytest.mark.parametrize('compressed', [False, True])
+@pytest.mark.parametrize('names', [
+    {'depth': DEPTH_TOPIC}, {'depth': 'depth/image', 'namespace': 'camera'},
+    {'depth': 'depth/image', 'namespace': '/camera'}], ids=str)
+def test_the_frame_of_rviz_is_that_of_the_depth(tmp_path, names, compressed):
+    bag = str(write_bag(tmp_path / 'bag', 2, compressed=compressed))
+    assert load('replay')['depth_frame'](given(bag=bag, **names)) == OPTICAL_FRAME
+
+
+def test_without_a_depth_there_is_a_usual_frame(tmp_path):
+    replay = load('replay')
+    bag = str(write_bag(tmp_path / 'bag', 2))
+    assert replay['depth_frame'](given(bag=bag, depth='elsewhere')) == replay['FRAME']
+    assert replay['depth_frame'](given(bag=str(tmp_path / 'nowhere'))) == replay['FRAME']
+
+
+@pytest.mark.parametrize('variable', [
+    'FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE'])
+def test_a_profile_that_is_set_is_kept(monkeypatch, variable):
+    for name in load('refiner')['PROFILE_VARIABLES']:
+        monkeypatch.delenv(name, raising=False)
+    dds_profile = load('demo')['REFINER']['dds_profile']
+    assert len(dds_profile(True)) == 2
+    monkeypatch.setenv(variable, 'mine.xml')
+    assert not dds_profile(True)

@@ -1,0 +1,181 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What becomes of a job in the worker, without ROS around it."""
+
+from types import SimpleNamespace
+
+from hostile import header, image
+import numpy as np
+import pytest
+
+from graph_depth_refiner.config import NodeConfig, RefinerConfig
+from graph_depth_refiner.frame import Status
+from graph_depth_refiner.messages.assembly import Inputs
+from graph_depth_refiner.ros.processing import Job, Processor, Settings
+
+HEIGHT, WIDTH = 24, 32
+
+
+class Outlet:
+    """Keeps what is published, by topic."""
+
+    def __init__(self, *topics):
+        self.topics = topics
+        self.heard = {}
+
+    def wanted(self):
+        return list(self.topics)
+
+    def publish(self, topic, head, fields):
+        self.heard[topic] = fields
+
+    def forward(self, topic, message):
+        self.heard[topic] = message
+
+
+def message(encoding, pixels):
+    """Return an Image message of an array."""
+    return image(
+        pixels.shape[1], pixels.shape[0], encoding, pixels.strides[0], pixels.tobytes())
+
+
+def camera_info():
+    """Return a calibration of the size of the frames."""
+    return SimpleNamespace(
+        header=header(), height=HEIGHT, width=WIDTH, distortion_model='plumb_bob', d=[0.0] * 5,
+        k=[40.0, 0, 16, 0, 40, 12, 0, 0, 1], p=[40.0, 0, 16, 0, 0, 40, 12, 0, 0, 0, 1, 0],
+        r=list(np.eye(3).ravel()), binning_x=0, binning_y=0,
+        roi=SimpleNamespace(x_offset=0, y_offset=0, width=0, height=0))
+
+
+def job(depth=2.0, period=0.1):
+    """Return a noisy wall."""
+    rng = np.random.default_rng(0)
+    return Job(Inputs(
+        message('mono8', rng.integers(0, 255, (HEIGHT, WIDTH), np.uint8)),
+        message('32FC1', (depth * rng.normal(1, 0.01, (HEIGHT, WIDTH))).astype(np.float32)),
+        camera_info()), 0.0, period, 0)
+
+
+def alone(depth):
+    """Return a depth that nothing came with."""
+    return Job(Inputs(None, depth, None), 0.0, 0.1, 0)
+
+
+def processor(outlet, doubts=None, enabled=True, **values):
+    """Return a processor with some settings changed."""
+    node = {name: values.pop(name) for name in list(values) if name in NodeConfig.tunables()}
+    settings = Settings(
+        RefinerConfig(iterations=2, **values), NodeConfig(device='cpu', **node), enabled)
+    return Processor(lambda: settings, lambda: 1.0, outlet,
+                     (doubts if doubts is not None else []).append)
+
+
+def test_a_depth_alone_is_passed_on_as_it_is():
+    outlet = Outlet('depth_refined/image', 'depth_refined/camera_info', 'points')
+    depth = message('32FC1', np.zeros((HEIGHT, WIDTH), np.float32))
+    work = processor(outlet, enabled=False)
+    work.process(alone(depth))
+    assert outlet.heard == {'depth_refined/image': depth}
+    assert work.ledger.snapshot() == {'passed': 1}
+
+
+def test_a_depth_that_came_alone_is_passed_on_even_if_refining_goes_on_meanwhile():
+    outlet = Outlet('depth_refined/image')
+    depth = message('32FC1', np.zeros((HEIGHT, WIDTH), np.float32))
+    processor(outlet).process(alone(depth))
+    assert outlet.heard == {'depth_refined/image': depth}
+
+
+def test_unknown_disparity_is_passed_on_as_unknown_depth():
+    outlet = Outlet('depth_refined/image')
+    # 60 px of focal length, 1 m of baseline: 30 px are 2 m
+    disparity = SimpleNamespace(
+        header=header(), image=message('32FC1', np.array([[30, -1]], np.float32)),
+        f=60.0, t=1.0, min_disparity=0.0, max_disparity=64.0)
+    processor(outlet, enabled=False).process(alone(disparity))
+    fields = outlet.heard['depth_refined/image']
+    assert fields['encoding'] == '32FC1'
+    np.testing.assert_array_equal(fields['data'].view(np.float32), [2, np.nan])
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch has it."""
+
+
+def test_a_full_device_is_left_for_the_cpu():
+    outlet = Outlet('depth_refined/image')
+    work = processor(outlet)
+    work.prepare()
+
+    def overflow(frame):
+        raise OutOfMemoryError('CUDA out of memory')
+
+    work.refiner.refine = overflow
+    work.refiner._backend.device = 'cuda:0'
+    with pytest.raises(MemoryError, match='cuda:0 is out of memory, the CPU computes from now'):
+        work.process(job())
+    work.process(job())
+    assert work.refiner.device == 'cpu'
+    assert outlet.heard['depth_refined/image']['encoding'] == '32FC1'
+
+
+def test_an_error_of_another_kind_keeps_the_refiner():
+    work = processor(Outlet('depth_refined/image'))
+    work.prepare()
+    refiner = work.refiner
+
+    def fail(frame):
+        raise RuntimeError('of another kind')
+
+    refiner.refine = fail
+    with pytest.raises(RuntimeError, match='of another kind'):
+        work.process(job())
+    assert work.refiner is refiner
+
+
+@pytest.mark.parametrize('mode, stage', [('realtime', 3), ('converged', 0)])
+def test_converged_mode_claims_to_shed_nothing(mode, stage):
+    work = processor(Outlet('depth_refined/image'), mode=mode, max_iterations=1)
+    work.shedder.stage = 3
+    work.process(job())
+    assert work.shedder.stage == stage
+
+
+def test_how_the_last_frame_ended_is_known():
+    work = processor(Outlet('depth_refined/image'))
+    work.process(job(depth=2.0))
+    assert work.last_status is Status.REFINED
+    work.process(job(depth=float('nan')))
+    assert work.last_status is Status.EMPTY
+    work.process(alone(job().inputs.depth))
+    assert work.last_status is None
+
+
+def test_while_it_prepares_it_says_so(monkeypatch):
+    work = processor(Outlet('depth_refined/image'))
+    seen = []
+    monkeypatch.setattr(
+        'graph_depth_refiner.ros.processing.warm_up', lambda: seen.append(work.preparing))
+    work.prepare()
+    assert seen == [True]
+    assert not work.preparing
+
+
+@pytest.mark.parametrize('check', [True, False])
+def test_frames_of_reference_are_checked_where_wanted(check):
+    doubts, given = [], job()
+    given.inputs.image.header.frame_id = 'infrared'
+    processor(Outlet('depth_refined/image'), doubts, check_frames=check).process(given)
+    assert len(doubts) == check
