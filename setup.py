@@ -23,6 +23,13 @@ COMMANDS = (
     'graph_depth_refiner', 'refine', 'refine_bag', 'make_bag', 'evaluate', 'benchmark', 'soak',
     'demo', 'config', 'warm_up',
 )
+# what a part of the package needs beyond package.xml; without it that part says so
+EXTRAS = {
+    'recordings': ['rosbags'],
+    'cluster': ['dask[distributed]'],
+    'exr': ['OpenEXR'],
+    'realsense': ['pyrealsense2'],
+}
 
 
 def shared(folder):
@@ -45,6 +52,7 @@ setup(
         *shared('config'),
     ],
     install_requires=['setuptools'],
+    extras_require=EXTRAS,
     zip_safe=True,
     author='graph_depth_refiner contributors',
     maintainer='graph_depth_refiner contributors',

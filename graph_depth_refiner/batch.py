@@ -16,14 +16,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import as_completed, Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 import multiprocessing
 import os
+import signal
+import threading
+import time
 from typing import Any
 
 ATTEMPTS = 2  # a failed item is tried once more
 CONNECT_SECONDS = 10
+POLL = 0.05  # seconds between two looks at what has ended
+ENDED = 128  # a shell adds this to the number of the signal that ended a command
+
+_asked: list[int] = []  # signals that wish this worker to end
+_busy = threading.Event()  # this worker is at an item
+
+
+class Interrupted(KeyboardInterrupt):
+    """SIGINT or SIGTERM ended the batch."""
+
+    def __init__(self, number: int) -> None:
+        """Keep the number of the signal."""
+        super().__init__(number)
+        self.code = ENDED + number
 
 
 @dataclass(frozen=True)
@@ -47,31 +65,110 @@ def run_all(
     """
     run = _on_cluster(cluster) if cluster else _on_cores
     outcomes: dict[int, Outcome] = {}
-    for index, outcome in run(work, items):
-        outcomes[index] = outcome
-        if not outcome.error:
-            finished(outcome)
-    for index in sorted(i for i, outcome in outcomes.items() if outcome.error):
-        (_, again), = run(work, [items[index]])
-        outcomes[index] = Outcome(again.item, again.result, again.error, ATTEMPTS)
-        finished(outcomes[index])
+    with asked_to_stop() as asked:
+        for index, outcome in run(work, items, asked):
+            outcomes[index] = outcome
+            if not outcome.error:
+                finished(outcome)
+        for index in sorted(i for i, outcome in outcomes.items() if outcome.error):
+            (_, again), = run(work, [items[index]], asked)
+            outcomes[index] = Outcome(again.item, again.result, again.error, ATTEMPTS)
+            finished(outcomes[index])
     return [outcomes[index] for index in range(len(items))]
 
 
-def _on_cores(
-        work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[int, Outcome]]:
+@contextmanager
+def asked_to_stop() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM, so that nothing is cut in two; the second one kills."""
+    asked: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def ask(number: int, _: object) -> None:
+        asked.append(number)
+        for one in numbers:
+            signal.signal(one, signal.SIG_DFL)
+
+    previous = {number: signal.signal(number, ask) for number in numbers}
+    try:
+        yield asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def wanted() -> bool:
+    """Say whether the work of this process is still wanted; long work asks now and then."""
+    return not _asked
+
+
+def _on_cores(work: Callable[[Any], Any], items: Sequence[Any],
+              asked: list[int]) -> Iterator[tuple[int, Outcome]]:
     cores = os.cpu_count() or 1
     workers = max(1, min(cores, len(items)))
+    others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(
             workers, multiprocessing.get_context('spawn'),
-            initializer=_share_cores, initargs=(max(1, cores // workers),)) as pool:
-        waiting = {pool.submit(work, item): index for index, item in enumerate(items)}
+            initializer=_begin_worker, initargs=(max(1, cores // workers),)) as pool:
+        with _deaf_children():
+            waiting = {pool.submit(_call, work, item): i for i, item in enumerate(items)}
         try:
-            for future in as_completed(waiting):
-                yield waiting[future], _outcome(items[waiting[future]], future)
+            yield from _collected(waiting, items, asked)
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()  # it ends after what it is at
+            pool.shutdown(cancel_futures=True)
             raise
+
+
+def _collected(waiting: dict[Any, int], items: Sequence[Any],
+               asked: list[int]) -> Iterator[tuple[int, Outcome]]:
+    """Yield the outcomes as they come, until the user has had enough."""
+    while waiting and not asked:
+        for future in [future for future in waiting if future.done()]:
+            index = waiting.pop(future)
+            yield index, _outcome(items[index], future)
+        time.sleep(POLL)
+    if waiting:
+        raise Interrupted(asked[0])
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Start processes that do not hear Ctrl-C, which a terminal sends to parent and children."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_worker(threads: int) -> None:
+    """End with the parent, and on SIGTERM after the item at hand."""
+    _share_cores(threads)
+
+    def end(number: int, _: object) -> None:
+        _asked.append(number)
+        if not _busy.is_set():
+            os._exit(ENDED + number)
+
+    signal.signal(signal.SIGTERM, end)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+def _call(work: Callable[[Any], Any], item: Any) -> Any:
+    """Do the work on one item in a worker."""
+    _busy.set()
+    try:
+        return work(item)
+    finally:
+        _busy.clear()
+        if _asked:
+            os._exit(ENDED + _asked[0])
 
 
 def _share_cores(threads: int) -> None:
@@ -82,14 +179,14 @@ def _share_cores(threads: int) -> None:
 
 def _on_cluster(address: str) -> Callable[..., Iterator[tuple[int, Outcome]]]:
     try:
-        from distributed import as_completed as dask_completed
         from distributed import Client
     except ImportError:
         raise ValueError(
             'cluster: expected the package distributed (pip install distributed), '
             'got an environment without it') from None
 
-    def run(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[int, Outcome]]:
+    def run(work: Callable[[Any], Any], items: Sequence[Any],
+            asked: list[int]) -> Iterator[tuple[int, Outcome]]:
         try:
             client = Client(address, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
@@ -97,10 +194,12 @@ def _on_cluster(address: str) -> Callable[..., Iterator[tuple[int, Outcome]]]:
                 f'cluster: expected a dask scheduler at {address!r}, got {error}') from None
         with client:
             # not pure: an equal item may stand for a file that has changed
-            waiting = {
-                client.submit(work, item, pure=False): index for index, item in enumerate(items)}
-            for future in dask_completed(list(waiting)):
-                yield waiting[future], _outcome(items[waiting[future]], future)
+            waiting = {client.submit(work, item, pure=False): i for i, item in enumerate(items)}
+            try:
+                yield from _collected(waiting, items, asked)
+            except BaseException:
+                client.cancel(list(waiting))  # what a worker is at goes on to its end
+                raise
 
     return run
 

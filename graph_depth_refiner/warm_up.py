@@ -19,17 +19,37 @@ import argparse
 import time
 
 from graph_depth_refiner.cli import add_config_arguments, config_from
+from graph_depth_refiner.config import PRESETS
+from graph_depth_refiner.lift import BIG
+from graph_depth_refiner.messages import compressed, outgoing
 from graph_depth_refiner.refiner import DepthRefiner
+
+ALL = 'all'
+COLUMNS = 400
+# rows of a frame solved as it is, and of one solved at half its size
+ROWS = (BIG // (2 * COLUMNS), BIG // COLUMNS + 1)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command warm-up."""
-    add_config_arguments(parser)
+    add_config_arguments(parser, ALL)
 
 
 def run(args: argparse.Namespace) -> int:
     """Load the kernels, compiled where they were not yet."""
     start = time.perf_counter()
-    DepthRefiner(config_from(args), args.device).warm_up()
+    for name in PRESETS if args.preset == ALL else (args.preset,):
+        config = config_from(argparse.Namespace(preset=name, set=args.set))
+        for rows in ROWS:
+            DepthRefiner(config, args.device).warm_up((rows, COLUMNS))
+    outgoing.warm_up()
+    _decode_a_pixel()
     print(f'kernels ready after {time.perf_counter() - start:.1f} s')
     return 0
+
+
+def _decode_a_pixel() -> None:
+    """Load the decoder of compressed depth."""
+    header = compressed.DEPTH_HEADER.pack(0, 0, 0) + compressed.RVL_SIZE.pack(1, 1)
+    zeros = bytes((0, 0, 0, 0x10))  # a run of one unknown pixel
+    compressed.depth('16UC1; compressedDepth rvl', header + zeros, 1)

@@ -15,10 +15,14 @@
 
 import os
 from pathlib import Path
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
-from graph_depth_refiner.batch import run_all
+from graph_depth_refiner.batch import Interrupted, run_all
 
 
 def square(item):
@@ -36,9 +40,84 @@ def die_once(marker):
     return 'survived'
 
 
+def rest(seconds):
+    """Do nothing for some time."""
+    time.sleep(seconds)
+
+
 def same(item):
     """Return the item."""
     return item
+
+
+SLOW = """
+import os
+from pathlib import Path
+import sys
+import time
+
+from graph_depth_refiner.batch import Interrupted, run_all, wanted
+
+
+def work(folder):
+    path = Path(folder) / str(os.getpid())
+    path.write_text('open')
+    while wanted():
+        time.sleep(0.01)
+    path.write_text('closed')
+
+
+if __name__ == '__main__':
+    try:
+        run_all(work, [sys.argv[1]] * 5)
+    except Interrupted as interrupted:
+        sys.exit(interrupted.code)
+"""
+
+
+def alive(pid):
+    """Say whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] != 'Z'
+    except OSError:
+        return False
+
+
+def wait_for(condition):
+    """Wait until it holds."""
+    while not condition():
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def slow_batch(tmp_path):
+    """Run five items that take for ever; return the parent and a function to the workers."""
+    script, folder = tmp_path / 'slow.py', tmp_path / 'items'
+    script.write_text(SLOW)
+    folder.mkdir()
+    parent = subprocess.Popen(
+        [sys.executable, str(script), str(folder)], start_new_session=True)
+    count = min(5, os.cpu_count())
+    wait_for(lambda: len(list(folder.iterdir())) == count or parent.poll() is not None)
+    yield parent, lambda: {int(p.name): p.read_text() for p in folder.iterdir()}
+    parent.kill()
+    parent.wait()
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('send', [os.kill, os.killpg])  # by a script, or by a terminal to all
+def test_an_interrupted_batch_ends_its_workers_after_their_items(slow_batch, number, send):
+    parent, workers = slow_batch
+    send(parent.pid, number)
+    assert parent.wait() == 128 + number
+    assert set(workers().values()) == {'closed'}
+    assert not any(map(alive, workers()))
+
+
+def test_workers_end_with_a_killed_parent(slow_batch):
+    parent, workers = slow_batch
+    parent.kill()
+    wait_for(lambda: not any(map(alive, workers())))
 
 
 def test_results_come_in_order_and_failures_are_reported():
@@ -62,6 +141,24 @@ def test_two_worker_cluster_gives_the_same_results():
         outcomes = run_all(square, [1, 2, 3, 4], cluster.scheduler_address)
     assert [o.result for o in outcomes] == [1, 4, None, 16]
     assert outcomes[2].error == 'item: expected anything but 3, got 3'
+
+
+def test_an_interrupted_batch_leaves_the_cluster():
+    distributed = pytest.importorskip('distributed')
+    asked = []
+
+    def ask_once(outcome):
+        if not asked:
+            asked.append(outcome)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        with pytest.raises(Interrupted) as interrupted:
+            run_all(rest, [0, 2, 2, 2], cluster.scheduler_address, ask_once)
+        with distributed.Client(cluster) as client:
+            assert client.submit(square, 5).result() == 25
+    assert interrupted.value.code == 130
 
 
 def test_no_cluster_there_is_one_sentence(monkeypatch):

@@ -16,6 +16,7 @@
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -69,6 +70,36 @@ def test_a_recording_that_is_not_there_is_one_sentence(tmp_path):
     assert code == 2
     assert said.count('\n') == 1
     assert 'expected a recording or a folder, got nothing there' in said
+
+
+@pytest.mark.parametrize(('options', 'words'), [
+    (('--rate', '0'), 'rate: expected a positive number, got 0'),
+    (('--seconds', 'nan'), 'seconds: expected a positive number, got nan'),
+    (('--size', '320'), "size: expected WxH such as 320x240, got '320'"),
+    (('--out', 'nowhere/demo.png'), "out: expected a file that can be written, got 'nowhere/"),
+    (('--json', 'nowhere/demo.json'), 'json: expected a file that can be written'),
+])
+def test_what_is_wrong_is_said_at_the_start(tmp_path, options, words):
+    code, said, _ = demo(tmp_path, *options)
+    assert code == 2
+    assert said.count('\n') == 1
+    assert words in said
+
+
+def test_it_ends_by_sigterm_in_the_background_of_a_script(tmp_path):
+    pytest.importorskip('rclpy')
+    # a shell without job control starts what is in the background with SIGINT ignored
+    run = subprocess.Popen(
+        [sys.executable, '-m', 'graph_depth_refiner', 'demo', '--size', '96x72',
+         '--out', str(tmp_path / 'demo.png'), '--seconds', '600'],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    for line in run.stdout:
+        if 'frames at' in line:
+            break
+    run.send_signal(signal.SIGTERM)
+    run.stdout.read()  # to the end: nobody is left who could write
+    assert run.wait() != 0
 
 
 def test_what_is_not_given_is_left_to_the_launch_file(tmp_path):

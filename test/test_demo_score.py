@@ -13,15 +13,19 @@
 # limitations under the License.
 """Test what the demo says, on a wall seen by three methods."""
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
 
 from graph_depth_refiner.demo.score import (
     draw,
+    dropped,
     format_rows,
     INPUT,
     is_better,
+    median,
     Observation,
     REALSENSE,
     REFINED,
@@ -76,6 +80,29 @@ def test_without_true_normals_depth_decides():
     assert rows[INPUT]['normal_error_deg'] is None
     assert is_better(rows)
     assert '-' in format_rows(rows).splitlines()[1]
+
+
+def test_without_any_truth_nothing_is_better():
+    seen = replace(observation(), true_depth=np.full(SHAPE, np.nan, np.float32),
+                   true_normals=np.full((*SHAPE, 3), np.nan, np.float32))
+    rows = {method: score([seen], method) for method in (INPUT, REFINED)}
+    assert rows[REFINED]['depth_error_percent'] is None
+    assert not is_better(rows)
+    assert draw(seen).shape[2] == 3
+
+
+def test_drops_are_counted_over_all_depth_images():
+    came = {(0, 1): 0.5, (0, 2): 1.0, (0, 3): 2.0, (0, 4): 3.0, (0, 5): 9.5}
+    # the first came before the count, the last may still come back
+    assert dropped(came, {(0, 2)}, 1.0, 9.0) == 2
+    assert dropped(came, set(came), 1.0, 9.0) == 0
+
+
+def test_no_latency_is_shown_as_such():
+    assert median([]) is None
+    assert median([3.0, 1.0, 2.0]) == 2.0
+    shown = format_rows({REFINED: {'latency_ms': median([]), 'drops': 0}}).splitlines()[1]
+    assert shown.split() == [REFINED, '-', '-', '-', '-', '-', '0']
 
 
 def test_the_panel_is_a_small_png_of_all_methods():

@@ -50,16 +50,16 @@ def write_middlebury(folder):
     write_depth(scene / 'disp0GT.pfm', np.full(SHAPE, DISPARITY, np.float32), 1.0)
 
 
-def write_plain(folder, truth):
+def write_plain(folder, truth, shape=SHAPE):
     """Write a plain folder: a wall at 2 m with some noise, with or without the truth."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
-    cv2.imwrite(str(folder / 'image.png'), rng.integers(0, 255, (*SHAPE, 3), np.uint8))
-    noisy = 2 + 0.01 * rng.standard_normal(SHAPE).astype(np.float32)
+    cv2.imwrite(str(folder / 'image.png'), rng.integers(0, 255, (*shape, 3), np.uint8))
+    noisy = 2 + 0.01 * rng.standard_normal(shape).astype(np.float32)
     np.save(folder / 'depth.npy', noisy)
     (folder / 'intrinsics.json').write_text('{"fx": 100, "fy": 100, "cx": 47.5, "cy": 23.5}')
     if truth:
-        np.save(folder / 'truth.npy', np.full(SHAPE, 2, np.float32))
+        np.save(folder / 'truth.npy', np.full(shape, 2, np.float32))
 
 
 @pytest.fixture(scope='module')
@@ -144,9 +144,18 @@ def test_losses_are_said():
     table = [record('raw', bad1=0.0, ms=1.0), record('median', bad1=5.0, rms=2.0, ms=1.0),
              record('ours-converged', bad1=3.0, rms=1.0, ms=9.0),
              record('ours', bad1=4.0, rms=2.5, ms=9.0)]
-    assert evaluate.losses(table[1:]) == 'ours loses in rms 2.50 against 2.00 of median'
+    assert evaluate.losses(table[1:]) == (
+        'ours loses in rms 2.50 against 2.00 of median; ours-converged is better in bad1, rms')
     assert evaluate.losses([table[1], record('ours', bad1=1.0, rms=1.0, ms=99.0)]) == (
         'ours is best in every measure')
+
+
+def test_our_own_variant_is_not_left_out():
+    table = [record('median', bad1=5.0, rms=2.0), record('ours-converged', bad1=3.0, rms=1.9),
+             record('ours', bad1=4.0, rms=1.0)]
+    assert evaluate.losses(table) == (
+        'ours is best in every measure of all methods but ours-converged; '
+        'ours-converged is better in bad1')
 
 
 def test_higher_shares_of_good_normals_are_better():
@@ -160,6 +169,61 @@ def test_averages_are_over_scenes():
                dict(record('median', rms=3.0, ms=4.0), scene='b')]
     assert evaluate.average(records) == [
         {'scene': 'average', 'input': 'i', 'method': 'median', 'rms': 2.0, 'ms': 3.0}]
+    assert evaluate.coverage(records) == ''
+
+
+def test_a_measure_is_averaged_over_the_scenes_that_have_it():
+    records = [dict(record('median', rms=1.0, ms=2.0), scene='a'),
+               dict(record('median', rms=3.0, normal_mean=7.0, ms=4.0), scene='b')]
+    averages = evaluate.average(records)
+    assert averages == [
+        {'scene': 'average', 'input': 'i', 'method': 'median', 'rms': 2.0, 'normal_mean': 7.0,
+         'ms': 3.0}]
+    assert evaluate.coverage(records) == 'normal_mean: average of 1 of 2 scenes'
+    assert 'normal_mean: average of 1 of 2 scenes.' in markdown.render(records, 'make it')
+
+
+def test_scenes_with_and_without_true_normals(tmp_path, capsys):
+    write_plain(tmp_path / 'set' / 'a', True)
+    truth = np.zeros(SHAPE, np.float32)  # unknown, but for a pixel: no normal has 5x5 of them
+    truth[20, 20] = 2
+    np.save(tmp_path / 'set' / 'a' / 'truth.npy', truth)
+    write_plain(tmp_path / 'set' / 'b', True)
+    assert main([
+        'evaluate', 'folder', str(tmp_path / 'set'), '--methods', 'raw,median',
+        '--json', str(tmp_path / 'all.json'), '--report', str(tmp_path / 'report')]) == 0
+    said = capsys.readouterr().out
+    assert 'average of 2 scenes' in said
+    assert 'normal_mean, normal_median, normal_below11.25: average of 1 of 2 scenes' in said
+    rows = [r for r in json.loads((tmp_path / 'all.json').read_text()) if r['scene'] == 'a']
+    assert all(0 < row['relative'] < 10 for row in rows)  # the noise, not a division by 0
+
+
+def test_what_is_not_finite_is_null_in_json():
+    made = evaluate.finite(record('median', rms=float('inf'), ms=1.0))
+    assert json.loads(json.dumps(made, allow_nan=False)) == record('median', rms=None, ms=1.0)
+
+
+@pytest.mark.parametrize('shape', [(2000, 1), (1, 2000)])
+def test_a_report_of_a_line_of_pixels(tmp_path, shape):
+    write_plain(tmp_path / 'line', True, shape)
+    assert main([
+        'evaluate', 'folder', str(tmp_path / 'line'), '--methods', 'raw,nearest',
+        '--report', str(tmp_path / 'report')]) == 0
+    assert (tmp_path / 'report' / 'index.html').read_text().count('<img ') == 3 + 2 * 3
+
+
+@pytest.mark.parametrize(('option', 'words'), [
+    ('--json', 'json: expected a file that can be written'),
+    ('--markdown', 'expected a file, got nothing there')])
+def test_a_place_that_cannot_be_written_is_said_at_the_start(tmp_path, capsys, option, words):
+    write_plain(tmp_path / 'scene', True)
+    assert main([
+        'evaluate', 'folder', str(tmp_path / 'scene'), '--methods', 'raw',
+        option, str(tmp_path / 'nowhere' / 'file')]) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert said.out == ''  # nothing was evaluated
 
 
 @pytest.mark.parametrize(('arguments', 'words'), [

@@ -67,6 +67,13 @@ def test_every_command_has_an_executable():
     assert executables == {name.split()[0].replace('-', '_') for name in cli.COMMANDS}
 
 
+def test_extras_are_what_the_environment_holds():
+    text = (ROOT / 'scripts/requirements.txt').read_text()
+    held = re.findall(r'^[\w.\[\]-]+', text, re.MULTILINE)
+    optional = {name for names in setup_py('EXTRAS').values() for name in names}
+    assert optional - set(held) == {'pyrealsense2'}  # needs libusb, and a machine it is built for
+
+
 def test_every_executable_has_its_module():
     text = (ROOT / 'setup.py').read_text()
     for module in re.findall(r'= (graph_depth_refiner[\w.]+):main', text):

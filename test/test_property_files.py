@@ -27,6 +27,7 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.evaluation import datasets
+from graph_depth_refiner.image_files.exr import write_exr
 from graph_depth_refiner.image_files.reading import read_image, read_map
 
 RAMP = (np.arange(63, dtype=np.uint16) * 900).reshape(7, 9)
@@ -92,11 +93,71 @@ def test_images(folder, file):
         assert image.dtype in (np.uint8, np.uint16, np.float32)
 
 
+@pytest.fixture(scope='module')
+def whole_exr(folder):
+    pytest.importorskip('OpenEXR')
+    write_exr(folder / 'whole.exr', FLOATS)
+    return (folder / 'whole.exr').read_bytes()
+
+
+@given(st.data())
+def test_exr_maps(folder, whole_exr, data):
+    content = data.draw(tampered(whole_exr))
+    (folder / 'e.exr').write_bytes(content)
+    values = bounded(DEFAULT_LIMIT, len(content), read_map, folder / 'e.exr')
+    assert values is None or (values.ndim == 2 and values.dtype == np.float32)
+
+
+def with_window(exr, width, height):
+    """Return an EXR file whose header claims another size."""
+    at = exr.index(b'dataWindow\0box2i\0') + len(b'dataWindow\0box2i\0') + 4
+    return exr[:at] + struct.pack('<4i', 0, 0, width - 1, height - 1) + exr[at + 16:]
+
+
+@pytest.mark.parametrize(('width', 'height'), [(16385, 1), (65536, 32768), (2 ** 31, 1), (0, 9)])
+def test_an_exr_that_claims_too_much_is_not_decoded(folder, whole_exr, width, height):
+    (folder / 'e.exr').write_bytes(with_window(whole_exr, width, height))
+    with pytest.raises(ValueError, match=f'expected .* pixels, got {width}x{height}'):
+        read_map(folder / 'e.exr')
+
+
+def test_an_exr_of_many_channels_is_not_decoded(folder, whole_exr):
+    at = whole_exr.index(b'channels\0chlist\0') + len(b'channels\0chlist\0')
+    size, = struct.unpack_from('<I', whole_exr, at)
+    one = whole_exr[at + 4:at + 4 + size - 1]
+    many = b''.join(b'%c' % (65 + n) + one[1:] for n in range(8)) + b'\0'
+    large = with_window(whole_exr, 16384, 16384)
+    (folder / 'e.exr').write_bytes(
+        large[:at] + struct.pack('<I', len(many)) + many + large[at + 4 + size:])
+    # 8 channels of 2^28 pixels
+    with pytest.raises(ValueError, match='values in all channels, got 2147483648'):
+        read_map(folder / 'e.exr')
+
+
 @given(st.sampled_from(['x.png', 'x.npy', 'x.pfm', 'x.exr', 'x.jpg', 'x']), st.binary(max_size=80))
 def test_arbitrary_bytes(folder, name, data):
     (folder / name).write_bytes(data)
     outcome(read_map, folder / name)
     outcome(read_image, folder / name)
+
+
+@pytest.mark.parametrize('channels', [1, 3])
+def test_images_of_doubles_become_floats_and_other_numbers_are_refused(folder, channels):
+    values = np.full((7, 9, channels), 2).squeeze()
+    cv2.imwrite(str(folder / 'd.tif'), values.astype(np.float64))
+    image = read_image(folder / 'd.tif')
+    assert image.dtype == np.float32
+    assert image.shape == values.shape
+    cv2.imwrite(str(folder / 'i.tif'), values.astype(np.int32))
+    with pytest.raises(ValueError, match='expected a grey or colour image .* got int32 of shape'):
+        read_image(folder / 'i.tif')
+
+
+@pytest.mark.parametrize('name', ['f.npy', 'f.pfm'])
+def test_maps_are_stored_row_by_row(folder, name):
+    data = npy(np.asfortranarray(FLOATS)) if name == 'f.npy' else MAPS['a.pfm']
+    (folder / name).write_bytes(data)
+    assert read_map(folder / name).flags.c_contiguous
 
 
 @pytest.mark.parametrize('name, data', [

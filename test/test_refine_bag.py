@@ -14,6 +14,8 @@
 """Test that recordings are refined whole, in order and always to the same bytes."""
 
 import argparse
+from pathlib import Path
+import sqlite3
 from types import SimpleNamespace
 
 from bag_helpers import frames, RunningMean, SHAPE, write_bag
@@ -160,6 +162,65 @@ def test_a_full_disk_leaves_a_readable_bag_and_goes_on(tmp_path, monkeypatch, no
     assert contents(tmp_path / 'out') == contents(tmp_path / 'whole')
 
 
+@pytest.mark.parametrize(('error', 'why'), [
+    (sqlite3.OperationalError('disk I/O error'), 'the disk is full, over quota or failing'),
+    (sqlite3.OperationalError('database or disk is full'), 'the disk is full'),
+    (OSError(27, 'File too large'), 'the disk is full')])
+def test_no_space_for_the_first_part_is_said_as_it_is(tmp_path, monkeypatch, capsys, error, why):
+    source = write_bag(tmp_path / 'in', 2, 'sqlite3')
+
+    def write(self, message):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BagWriter, 'write', write)
+        summary = refinement.refine_bag(job(source, tmp_path / 'out'))
+    assert (summary.stopped, summary.readable) == (why, False)
+    assert refine_bag.report(summary) == 1
+    assert capsys.readouterr().err == (
+        f'{tmp_path / "out"}: {why}: nothing readable was written yet; '
+        'run the same command again to go on\n')
+    assert refinement.refine_bag(job(source, tmp_path / 'out')).frames == 2
+
+
+def test_another_error_of_the_database_is_not_called_a_full_disk(tmp_path, monkeypatch):
+    def write(self, message):
+        raise sqlite3.OperationalError('database is locked')
+
+    monkeypatch.setattr(BagWriter, 'write', write)
+    with pytest.raises(sqlite3.OperationalError, match='locked'):
+        refinement.refine_bag(job(write_bag(tmp_path / 'in', 2), tmp_path / 'out'))
+
+
+def leave_nothing_but_the_state(source, target, *options):
+    """Run a job that is killed before its first part is whole."""
+    def kill():
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        refinement.refine_bag(job(source, target, *options), advanced=kill)
+    assert (target / refinement.RESUME).exists()
+
+
+def test_a_run_that_left_nothing_does_not_bind_the_next(tmp_path):
+    source = write_bag(tmp_path / 'in', 2)
+    leave_nothing_but_the_state(source, tmp_path / 'out')
+    assert refinement.refine_bag(
+        job(source, tmp_path / 'out', '--set', 'iterations=3')).frames == 2
+
+
+@pytest.mark.parametrize('damage', [b'', b'hello', b'\x80\x05N.', b'cos\nnothing\n.', b'I1\n0.'])
+def test_a_damaged_state(tmp_path, damage):
+    source = write_bag(tmp_path / 'in', 6)
+    leave_nothing_but_the_state(source, tmp_path / 'empty')
+    (tmp_path / 'empty' / refinement.RESUME).write_bytes(damage)
+    assert refinement.refine_bag(job(source, tmp_path / 'empty')).frames == 6
+    refinement.refine_bag(job(source, tmp_path / 'begun'), wanted=lambda: False)
+    (tmp_path / 'begun' / refinement.RESUME).write_bytes(damage)
+    with pytest.raises(ValueError, match='got a damaged file; remove .*begun to start anew'):
+        refinement.refine_bag(job(source, tmp_path / 'begun'))
+
+
 def test_other_settings_do_not_go_on_with_an_old_run(tmp_path):
     source = write_bag(tmp_path / 'in', 4)
     refinement.refine_bag(job(source, tmp_path / 'out'), wanted=lambda: False)
@@ -207,6 +268,30 @@ def test_damaged_frames_are_skipped_and_said(tmp_path, capsys):
     assert '2 of 3 frames refined; 1 skipped: /camera/depth/image' in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(('ending', 'length', 'words'), [
+    ('depth/image', -40, '2 of 3 frames refined; 1 skipped: /camera/depth/image'),
+    ('depth/image', 8, '2 of 2 frames refined; 1 messages are too damaged'),
+    ('rgb/camera_info', 8, '3 of 3 frames refined; 1 messages are too damaged')])
+def test_a_damaged_first_message_does_not_refuse_the_rest(
+        tmp_path, capsys, ending, length, words):
+    source = tmp_path / 'in'
+    source.mkdir()
+    writer = BagWriter(source, 'mcap', topics(False), [])
+    for number, frame in enumerate(frames(3)):
+        for message in messages((frame, round(frame.stamp * 1e9)), False):
+            if number == 0 and message.topic.endswith(ending):
+                message = Message(
+                    message.topic, message.kind, message.time, message.data[:length])
+            writer.write(message)
+    writer.finish()
+    assert refine_bag.report(refinement.refine_bag(job(source, tmp_path / 'out'))) == 0
+    assert words in capsys.readouterr().out
+    with reading(source) as before, reading(tmp_path / 'out') as after:
+        kept = [m for m in after.messages() if not m.topic.startswith('/camera/normals')
+                and '_refined' not in m.topic]
+        assert kept == list(before.messages())
+
+
 def test_depth_without_an_image_near_in_time_is_said(tmp_path, capsys):
     source = tmp_path / 'in'
     source.mkdir()
@@ -229,3 +314,41 @@ def test_points_only_where_asked_for(tmp_path):
     cloud, = stored(tmp_path / 'out', '/points')
     assert (cloud.decoded().height, cloud.decoded().width) == SHAPE
     assert [field.name for field in cloud.decoded().fields][:3] == ['x', 'y', 'z']
+
+
+def test_disparity_comes_out_only_where_it_came_in(tmp_path):
+    source = write_bag(tmp_path / 'in', 1)
+    with pytest.raises(ValueError, match='outputs: expected disparity_refined for a stereo_msgs'):
+        refinement.refine_bag(job(source, tmp_path / 'out', '--outputs', 'disparity_refined'))
+
+
+def planned(*arguments):
+    """Return source and target of the jobs of a command line."""
+    parser = argparse.ArgumentParser()
+    refine_bag.add_arguments(parser)
+    jobs = refine_bag.plan(parser.parse_args([*map(str, arguments)]))
+    return [(one.source, one.target) for one in jobs]
+
+
+def test_paths_do_not_depend_on_where_a_worker_runs(tmp_path, monkeypatch):
+    write_bag(tmp_path / 'in', 1)
+    monkeypatch.chdir(tmp_path)
+    assert planned('in', 'out') == [(tmp_path / 'in', tmp_path / 'out')]
+    assert planned('i*', 'out') == [(tmp_path / 'in', tmp_path / 'out/in')]
+
+
+def test_a_folder_of_one_recording_and_names_with_dots(tmp_path):
+    write_bag(tmp_path / 'many/run_1.5', 1)
+    out = tmp_path / 'out'
+    assert planned(tmp_path / 'many', out) == [
+        (tmp_path / 'many/run_1.5', out / 'run_1.5')]
+    write_bag(tmp_path / 'many/run_1.6', 1)
+    Path(tmp_path / 'many/run_1.6/part_0.mcap').rename(tmp_path / 'many/run_1.7.mcap')
+    assert [target.name for _, target in planned(tmp_path / 'many', out)] == [
+        'run_1.5', 'run_1.6', 'run_1.7']
+
+
+def test_a_folder_of_one_file_is_a_recording(tmp_path):
+    source = write_bag(tmp_path / 'in', 1)
+    (source / 'metadata.yaml').unlink()
+    assert planned(source, tmp_path / 'out') == [(source, tmp_path / 'out')]

@@ -113,6 +113,16 @@ def test_files_pair_by_name_or_by_order(tmp_path):
     assert [j.image.name for j in jobs] == ['photo0.png', 'photo1.png']
 
 
+def test_paths_do_not_depend_on_where_a_worker_runs(tmp_path, monkeypatch):
+    write_inputs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    job, = planned(
+        'rgb', 'depth/0.png', 'out', '--confidence', 'dep*/*', '--intrinsics', CAMERA)
+    assert [job.image, job.depth, job.confidence, job.stem] == [
+        tmp_path / 'rgb/0.png', tmp_path / 'depth/0.png', tmp_path / 'depth/0.png',
+        tmp_path / 'out/0']
+
+
 @pytest.mark.parametrize(('change', 'words'), [
     ({'image': 'nowhere.png'}, 'image: expected files at'),
     ({'depth': 'depth/7*.png'}, 'depth: expected files at'),

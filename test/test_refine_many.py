@@ -13,10 +13,16 @@
 # limitations under the License.
 """Test many recordings and files at once, on cores and on a real cluster of two workers."""
 
+import signal
+import subprocess
+import sys
+import time
+
 from bag_helpers import write_bag
 import pytest
 
 from graph_depth_refiner.cli import main
+from graph_depth_refiner.recordings.bags import reading
 
 FEW = ('--set', 'iterations=2')
 
@@ -53,12 +59,37 @@ def test_a_folder_on_all_cores(recordings, tmp_path, capsys):
     check(recordings, tmp_path / 'out', capsys.readouterr())
 
 
-def test_a_pattern_on_a_cluster_of_two_workers(recordings, tmp_path, capsys):
+def test_a_pattern_on_a_cluster_of_two_workers(recordings, tmp_path, capsys, monkeypatch):
     distributed = pytest.importorskip('distributed')
+    monkeypatch.chdir(tmp_path)  # the workers stay there
     with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        monkeypatch.chdir(recordings)
         code = main([
-            'refine-bag', str(recordings / 'in' / '*'), str(tmp_path / 'out'), *FEW,
+            'refine-bag', 'in/*', str(tmp_path / 'out'), *FEW,
             '--cluster', cluster.scheduler_address])
     assert code == 1
     check(recordings, tmp_path / 'out', capsys.readouterr())
+
+
+def test_interrupted_recordings_are_closed_and_go_on(tmp_path):
+    for name in ('a', 'b'):
+        write_bag(tmp_path / 'in' / name, 1000)
+    command = [sys.executable, '-m', 'graph_depth_refiner', 'refine-bag', str(tmp_path / 'in'),
+               str(tmp_path / 'out'), *FEW]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    begun = [tmp_path / 'out' / name / 'unfinished' for name in ('a', 'b')]
+    while run.poll() is None and not any(path.exists() for path in begun):
+        time.sleep(0.01)
+    run.send_signal(signal.SIGTERM)
+    _, said = run.communicate()
+    assert run.returncode == 143
+    assert said == 'interrupted; run the same command again to go on\n'
+    left = [path.parent for path in begun if path.parent.exists()]
+    assert left
+    for folder in left:
+        assert not (folder / 'unfinished').exists()
+        with reading(folder) as bag:
+            assert bag.count('/camera/depth_refined/image') < 1000
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    assert contents(tmp_path / 'out/a') == contents(tmp_path / 'out/b')

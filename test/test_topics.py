@@ -115,6 +115,17 @@ def test_a_topic_that_is_not_there_is_refused():
         guess(seen('/depth', '/image', '/camera_info'), depth='/nowhere')
 
 
+@pytest.mark.parametrize(('wanted', 'words'), [
+    ({'depth': '/image', 'image': '/image'}, 'depth: expected a topic of its own, got /image, '
+     'the image too'),
+    ({'depth': '/image'}, 'expected an image topic'),  # the only one is depth by now
+    ({'camera_info': '/depth'}, 'camera_info: expected a topic of sensor_msgs/msg/CameraInfo'),
+])
+def test_one_topic_has_one_role(wanted, words):
+    with pytest.raises(ValueError, match=words):
+        guess(seen('/depth', '/image', '/camera_info'), **wanted)
+
+
 def test_refined_topics_are_no_input():
     topics = guess(seen(
         '/depth', '/image', '/camera_info', '/depth_refined/image', '/normals/image_color'))

@@ -17,11 +17,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+
+from graph_depth_refiner.image_files.exports import check_place
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
             return code or 1
         found = json.loads(result.read_text())
     if args.json:
-        args.json.write_text(json.dumps(found, indent=1) + '\n')
+        args.json.write_text(json.dumps(found, indent=1, allow_nan=False) + '\n')
     return 0 if found['better'] else 1
 
 
@@ -59,6 +63,15 @@ def launch_arguments(args: argparse.Namespace, result: Path) -> dict[str, str]:
     path = args.bag or args.folder
     if path is not None and not path.exists():
         raise ValueError(f'{path}: expected a recording or a folder, got nothing there')
+    for name in ('rate', 'seconds'):
+        value = getattr(args, name)
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f'{name}: expected a positive number, got {value:g}')
+    if args.size and not re.fullmatch(r'[1-9]\d{0,4}x[1-9]\d{0,4}', args.size):
+        raise ValueError(f'size: expected WxH such as 320x240, got {args.size!r}')
+    check_place('out', args.out)
+    if args.json:
+        check_place('json', args.json)
     known = {
         'source': 'bag' if args.bag else 'folder' if args.folder else 'synthetic',
         'path': path and path.resolve(), 'size': args.size or None, 'rate': args.rate,
@@ -87,6 +100,8 @@ def launch(arguments: dict[str, str]) -> int:
     from launch.actions import IncludeLaunchDescription
     from launch.launch_description_sources import PythonLaunchDescriptionSource
 
+    # in the background of a script SIGINT is ignored, and would be by all that is launched
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     share = Path(get_package_share_directory('graph_depth_refiner'))
     service = LaunchService(noninteractive=True)
     service.include_launch_description(LaunchDescription([IncludeLaunchDescription(

@@ -31,15 +31,18 @@ from sensor_msgs.msg import CameraInfo, Image
 
 from graph_depth_refiner.demo.score import (
     draw,
+    dropped,
     format_rows,
     INPUT,
     is_better,
     is_exact,
+    median,
     Observation,
     panel_file,
     REALSENSE,
     REFINED,
     score,
+    Stamp,
 )
 from graph_depth_refiner.demo.web import WebPanel
 from graph_depth_refiner.evaluation.realsense import RealsenseFilter
@@ -54,6 +57,7 @@ QUEUE = 10
 WARM_UP = 5  # frames before the temporal filters have settled
 KEPT = 40  # frames that are scored, spread over the time
 REDRAW = 0.4  # seconds between two panels in the browser
+GRACE = 1.0  # seconds after which a depth image of which nothing came back counts as dropped
 MAX_PIXELS = 2 ** 24
 
 
@@ -73,10 +77,10 @@ class DemoMonitor(Node):
         self._web = WebPanel(port) if port >= 0 else None
         if self._web:
             self.get_logger().info(f'watch it at {self._web.address}')
-        self._sets: dict[tuple[int, int], dict[str, Any]] = {}
+        self._sets: dict[Stamp, dict[str, Any]] = {}
         self._latencies: list[float] = []
-        self._first = self._last = 0  # number of the depth image, at the begin and end of scoring
-        self._depths = 0
+        self._came: dict[Stamp, float] = {}  # when each depth image came
+        self._refined: set[Stamp] = set()
         self._diagnostics: dict[str, str] = {}
         self._work: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._judge = _Judge(self._every, self._web)
@@ -94,21 +98,23 @@ class DemoMonitor(Node):
             self._judge_live()
 
     def _collect(self, topic: str, message: Any) -> None:
-        stamp = message.header.stamp
+        time_of = message.header.stamp
+        stamp = (time_of.sec, time_of.nanosec)
         if topic == 'depth':
-            self._depths += 1
-        if topic == 'depth_refined/image' and self._started is not None:
-            now = self.get_clock().now().nanoseconds
-            self._latencies.append((now - stamp.sec * 10 ** 9 - stamp.nanosec) * 1e-6)
-        parts = self._sets.setdefault((stamp.sec, stamp.nanosec), {'number': self._depths})
+            self._came[stamp] = time.monotonic()
+        if topic == 'depth_refined/image':
+            self._refined.add(stamp)
+            if self._started is not None:
+                now = self.get_clock().now().nanoseconds
+                self._latencies.append((now - stamp[0] * 10 ** 9 - stamp[1]) * 1e-6)
+        parts = self._sets.setdefault(stamp, {})
         parts[topic] = message
         if all(name in parts for name in TOPICS):
             # what is older and incomplete by now will stay so
-            self._sets = {k: v for k, v in self._sets.items() if k > (stamp.sec, stamp.nanosec)}
+            self._sets = {k: v for k, v in self._sets.items() if k > stamp}
             if self._started is None:
-                self._started, self._first = time.monotonic(), parts['number']
-            self._last = parts['number']
-            self._work.put(parts)
+                self._started = time.monotonic()
+            self._work.put({**parts, 'number': len(self._came)})
 
     def _diagnose(self, message: DiagnosticArray) -> None:
         for status in message.status:
@@ -135,6 +141,7 @@ class DemoMonitor(Node):
 
     def _conclude(self) -> None:
         """Print the table, write the panel, tell whoever waits."""
+        asked = time.monotonic()
         self._work.put(None)
         if self._web:
             self._thread.join()
@@ -142,12 +149,11 @@ class DemoMonitor(Node):
             self._judge.run(self._work)  # only now: it would take time from the refiner
         frames = self._judge.kept
         rows = {method: score(frames, method) for method in (INPUT, REALSENSE, REFINED)}
-        rows[REALSENSE]['ms_per_frame'] = float(np.median(self._judge.milliseconds))
-        expected = self._last - self._first + 1
+        rows[REALSENSE]['ms_per_frame'] = median(self._judge.milliseconds)
         rows[REFINED].update(
             ms_per_frame=_number(self._diagnostics.get('latency p50 (ms)')),
-            latency_ms=float(np.median(self._latencies)),
-            drops=max(0, expected - self._judge.judged))
+            latency_ms=median(self._latencies),
+            drops=dropped(self._came, self._refined, self._started, asked - GRACE))
         print('\n' + format_rows(rows))
         if not is_exact(frames[-1]):
             print('no ground truth: median error at spots of the measurement that were withheld')
@@ -160,7 +166,7 @@ class DemoMonitor(Node):
 
     def _finish(self, result: dict[str, Any]) -> None:
         if self._result:
-            Path(self._result).write_text(json.dumps(result))
+            Path(self._result).write_text(json.dumps(result, allow_nan=False))
         if self._web is None or not result['frames']:
             self.finished.set()
             return

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -36,6 +36,8 @@ COLUMNS = (
     ('depth error %', 'depth_error_percent', 3), ('normal error deg', 'normal_error_deg', 2),
     ('holes %', 'holes_percent', 1), ('ms/frame', 'ms_per_frame', 1),
     ('latency ms', 'latency_ms', 1), ('drops', 'drops', 0))
+
+Stamp = tuple[int, int]  # seconds, nanoseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +74,11 @@ def is_exact(seen: Observation) -> bool:
     return bool(np.isfinite(seen.true_normals).any())
 
 
-def typical_error(seen: Observation, method: str) -> float:
+def typical_error(seen: Observation, method: str) -> float | None:
     """Return the error of a frame in percent: the mean, or the median where truth is measured."""
     error = depth_error(seen, method)
+    if not np.isfinite(error).any():
+        return None
     # withheld measurements have flying pixels of their own, which a mean would be made of
     return float(100 * (np.nanmean(error) if is_exact(seen) else np.nanmedian(error)))
 
@@ -83,7 +87,9 @@ def score(observations: Sequence[Observation], method: str) -> dict[str, float |
     """Return the mean errors of a method over all frames; None where there is no truth."""
     errors, angles, holes = [], [], []
     for seen in observations:
-        errors.append(typical_error(seen, method))
+        error = typical_error(seen, method)
+        if error is not None:
+            errors.append(error)
         holes.append(missing(np.where(seen.depths[method] > 0, seen.depths[method], np.nan)))
         known = np.isfinite(seen.true_normals[..., 0])
         if known.any():
@@ -91,7 +97,7 @@ def score(observations: Sequence[Observation], method: str) -> dict[str, float |
             cosine = (found * seen.true_normals).sum(-1)[known]
             angles.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))).mean())
     return {
-        'depth_error_percent': float(np.mean(errors)),
+        'depth_error_percent': float(np.mean(errors)) if errors else None,
         'normal_error_deg': float(np.mean(angles)) if angles else None,
         'holes_percent': float(np.mean(holes))}
 
@@ -101,8 +107,20 @@ def is_better(rows: dict[str, dict[str, float | None]]) -> bool:
     before, after = rows[INPUT], rows[REFINED]
     judged = [k for k in ('depth_error_percent', 'normal_error_deg') if before[k] is not None]
     return (
-        all(after[key] < before[key] for key in judged)
+        bool(judged)
+        and all(after[key] is not None and after[key] < before[key] for key in judged)
         and after['holes_percent'] <= before['holes_percent'])
+
+
+def dropped(came: Mapping[Stamp, float], refined: Collection[Stamp], since: float,
+            until: float) -> int:
+    """Count depth images that came between two times, and of which nothing came back."""
+    return sum(since <= at <= until and stamp not in refined for stamp, at in came.items())
+
+
+def median(values: Sequence[float]) -> float | None:
+    """Return the median; None of nothing."""
+    return float(np.median(values)) if values else None
 
 
 def format_rows(rows: dict[str, dict[str, float | None]]) -> str:
@@ -134,7 +152,7 @@ def draw(seen: Observation, width: int = TILE) -> np.ndarray:
     for method, depth in seen.depths.items():
         rows[0].append(Picture(f'{method}: depth', depth_colors(depth, span)))
         rows[1].append(Picture(
-            f'{method}: error {typical_error(seen, method):.2f} %',
+            f'{method}: error {_cell(typical_error(seen, method), 2)} %',
             _error_colors(depth_error(seen, method))))
         normals = normals_of(seen, method)
         normals = np.where((depth > 0)[..., None], normals, np.float32(np.nan))

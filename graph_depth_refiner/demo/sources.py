@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 import multiprocessing
 import os
@@ -62,11 +63,14 @@ def recorded_folder(folder: Path, count: int) -> list[Sample]:
 def recorded_bag(path: Path, count: int) -> list[Sample]:
     """Return the first frames of a recording with spots withheld."""
     assembler, config = Assembler(), NodeConfig()
+    samples: list[Sample] = []
     with reading(path) as bag:
         plan = plan_frames(bag, SLOP)
-        return [
-            _withheld(assembler.assemble(inputs, config).frame, number)
-            for number, inputs in enumerate(read_inputs(bag, plan.frames[:count]))]
+        for inputs in read_inputs(bag, plan.frames[:count]):
+            with suppress(ValueError):  # one damaged frame is no reason to show none
+                frame = assembler.assemble(inputs, config).frame
+                samples.append(_withheld(frame, len(samples)))
+    return samples
 
 
 def to_and_fro(count: int) -> Iterator[int]:

@@ -228,7 +228,13 @@ def _plain_scene(scene: Path) -> RgbdScene:
     frame = Frame(
         read_image(image), read_map(depth, scale), intrinsics,
         None if confidence is None else np.nan_to_num(read_map(confidence, 255)))
-    return RgbdScene(scene.name, frame, None if truth is None else read_map(truth, scale))
+    return RgbdScene(scene.name, frame, None if truth is None else _positive(
+        read_map(truth, scale)))
+
+
+def _positive(depth: np.ndarray) -> np.ndarray:
+    """Return depth with NaN for what is no distance: float files mark the unknown by 0 or -1."""
+    return np.where(depth > 0, depth, np.float32(np.nan))
 
 
 def _numbers(path: Path) -> dict[str, float]:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 import json
+import math
 from pathlib import Path
 import sys
 import time
@@ -30,11 +31,11 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.evaluation.baselines import absent, Estimate, Method, methods, OURS, Task
 from graph_depth_refiner.evaluation.cases import Case, cases, MASK_LIMITS
 from graph_depth_refiner.evaluation.datasets import READERS
+from graph_depth_refiner.image_files.exports import check_place
 
 HIGHER_IS_BETTER = ('normal_below11.25',)
 NOT_A_RESULT = ('scene', 'input', 'method', 'ms')
 REPEATED = 0.3  # seconds; what is faster is timed as the median of three
-WARM_UP = 64  # px, side of the cut-out on which everything is loaded and compiled
 
 Record = dict
 
@@ -77,6 +78,10 @@ def run(args: argparse.Namespace) -> int:
 
     config = evaluation_config(args)
     chosen = choose(config, args.methods)
+    if args.json:
+        check_place('json', args.json)
+    if args.markdown:
+        markdown.split(args.markdown)
     report = Report(args.report, f'{args.kind} {args.folder.name}') if args.report else None
     frames = args.frames or (10 if args.kind == 'tum' else 0)
     records: list[Record] = []
@@ -92,17 +97,19 @@ def run(args: argparse.Namespace) -> int:
     averages = average(records)
     for name in dict.fromkeys(record['input'] for record in averages):
         table = [record for record in averages if record['input'] == name]
-        print(f'\naverage of {len({r["scene"] for r in records})} scenes, input {name}')
+        counted = [record for record in records if record['input'] == name]
+        print(f'\naverage of {len(scenes(counted))} scenes, input {name}')
         print(format_table(table))
-        print(losses(table), flush=True)
+        print('\n'.join(filter(None, (coverage(counted), losses(table)))), flush=True)
     for name, reason in absent().items():
         print(f'{name}: absent, {reason}')
     if args.markdown:
         markdown.write(args.markdown, records, command(args))
     if args.json:
-        args.json.write_text(json.dumps(records, indent=1) + '\n')
+        args.json.write_text(json.dumps(
+            [finite(record) for record in records], indent=1, allow_nan=False) + '\n')
     if report:
-        print(f'report: {report.write(averages, losses)}')
+        print(f'report: {report.write(records)}')
     return 0
 
 
@@ -136,7 +143,7 @@ def evaluate(case: Case, chosen: dict[str, Method], cold: bool) -> Iterator[Resu
         if sys.stderr.isatty():
             print(f'\r{case.scene} {case.source} {name} \x1b[K', end='', file=sys.stderr)
         if cold:
-            method(cut_out(case.task))
+            method(case.task)  # loads and compiles what the timed run is not to wait for
         estimate, milliseconds = timed(method, case.task)
         record = {
             'scene': case.scene, 'input': case.source, 'method': name, **case.judge(estimate),
@@ -156,55 +163,69 @@ def timed(method: Method, task: Task) -> tuple[Estimate, float]:
     return estimate, 1e3 * float(np.median(taken))
 
 
-def cut_out(task: Task) -> Task:
-    """Return the middle of a task, on which a method loads and compiles what it needs."""
-    rows, columns = task.frame.depth.shape
-    top, left = max(0, (rows - WARM_UP) // 2), max(0, (columns - WARM_UP) // 2)
-
-    def cut(array: np.ndarray | None) -> np.ndarray | None:
-        if array is None:
-            return None
-        return np.ascontiguousarray(array[top:top + WARM_UP, left:left + WARM_UP])
-
-    frame, pair = task.frame, task.pair
-    return Task(
-        replace(frame, image=cut(frame.image), depth=cut(frame.depth),
-                confidence=cut(frame.confidence)),
-        pair and replace(pair, left=cut(pair.left), right=cut(pair.right)))
-
-
 def average(records: Iterable[Record]) -> list[Record]:
-    """Return the mean over scenes of every number, by input and method."""
+    """Return the mean of every number over the scenes that have it, by input and method."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         groups.setdefault((record['input'], record['method']), []).append(record)
     return [
         {'scene': 'average', 'input': name, 'method': method, **{
-            key: float(np.mean([record[key] for record in group]))
-            for key in group[0] if key not in ('scene', 'input', 'method')}}
+            key: float(np.mean([record[key] for record in group if key in record]))
+            for key in (*measures(*group), 'ms')}}
         for (name, method), group in groups.items()]
 
 
+def scenes(records: Iterable[Record]) -> list[str]:
+    """Return the names of the scenes, each once."""
+    return list(dict.fromkeys(record['scene'] for record in records))
+
+
+def coverage(records: list[Record]) -> str:
+    """Say which measures not every scene of an input has; empty if there are none."""
+    having = {key: len(scenes(r for r in records if key in r)) for key in measures(*records)}
+    total = len(scenes(records))
+    return '; '.join(
+        f'{", ".join(key for key in having if having[key] == count)}: '
+        f'average of {count} of {total} scenes'
+        for count in sorted(set(having.values()) - {total}))
+
+
 def losses(table: list[Record]) -> str:
-    """Say where another method is better than ours."""
+    """Say where another method is better than ours; our own variants apart from the others."""
     ours = next((record for record in table if record['method'] == OURS), None)
-    others = [record for record in table if not record['method'].startswith(OURS)]
-    if ours is None or not others:
+    if ours is None or len(table) == 1:
         return ''
-    lost = []
-    for key in measures(ours):
-        sign = -1 if key in HIGHER_IS_BETTER else 1
-        best = min(others, key=lambda record: sign * record[key])
-        if sign * best[key] < sign * ours[key]:
-            lost.append(
-                f'{key} {format_value(ours[key])} against {format_value(best[key])} '
-                f'of {best["method"]}')
-    return f'{OURS} loses in {"; ".join(lost)}' if lost else f'{OURS} is best in every measure'
+    variants = [r for r in table if r['method'].startswith(OURS) and r is not ours]
+    others = [r for r in table if not r['method'].startswith(OURS)]
+    lost = [
+        f'{key} {format_value(ours[key])} against {format_value(rival[key])} of {rival["method"]}'
+        for key in measures(ours) if (rival := _ahead(ours, others, key))]
+    ahead = {
+        variant['method']: ', '.join(keys) for variant in variants
+        if (keys := [key for key in measures(ours) if _ahead(ours, [variant], key)])}
+    said = [f'{OURS} loses in {"; ".join(lost)}' if lost else f'{OURS} is best in every measure'
+            + (f' of all methods but {" and ".join(ahead)}' if ahead else '')]
+    return '; '.join([*said, *(f'{name} is better in {keys}' for name, keys in ahead.items())])
 
 
-def measures(record: Record) -> list[str]:
-    """Return the names of the measures of a record."""
-    return [key for key in record if key not in NOT_A_RESULT]
+def _ahead(ours: Record, rivals: list[Record], key: str) -> Record | None:
+    """Return the best of the rivals if it is better than ours."""
+    sign = -1 if key in HIGHER_IS_BETTER else 1
+    rival = min(rivals, key=lambda record: sign * record[key], default=None)
+    return rival if rival is not None and sign * rival[key] < sign * ours[key] else None
+
+
+def measures(*records: Record) -> list[str]:
+    """Return the names of the measures that any of the records has."""
+    keys = dict.fromkeys(key for record in records for key in record)
+    return [key for key in keys if key not in NOT_A_RESULT]
+
+
+def finite(record: Record) -> Record:
+    """Return a record that JSON can hold: None for what is not finite."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in record.items()}
 
 
 def best(table: list[Record], key: str) -> float:

@@ -20,10 +20,12 @@ from pathlib import Path
 from graph_depth_refiner.evaluation.evaluate import (
     average,
     best,
+    coverage,
     format_value,
     losses,
     measures,
     Record,
+    scenes,
 )
 from graph_depth_refiner.image_files.reading import read_text
 
@@ -33,23 +35,30 @@ LEFT_OUT = ('bad3', 'missing', 'normal_below11.25')  # the table is wide enough
 
 def write(path: Path, records: list[Record], command: str) -> None:
     """Put tables and losses between the marks of a file."""
-    text = read_text(path)
-    before, begin, rest = text.partition(BEGIN)
+    before, after = split(path)
+    path.write_text(f'{before}{BEGIN}\n{render(records, command)}\n{END}{after}')
+
+
+def split(path: Path) -> tuple[str, str]:
+    """Return what stands before and after the marks of a file."""
+    before, begin, rest = read_text(path).partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f'{path}: expected the lines {BEGIN} and {END}, got a file without them')
-    path.write_text(f'{before}{BEGIN}\n{render(records, command)}\n{END}{after}')
+    return before, after
 
 
 def render(records: list[Record], command: str) -> str:
     """Return the tables of averages, best values bold, and where ours loses in single scenes."""
-    scenes = list(dict.fromkeys(record['scene'] for record in records))
-    parts = [f'Averages of {len(scenes)} scenes ({", ".join(scenes)}), made by', '',
+    names = scenes(records)
+    parts = [f'Averages of {len(names)} scenes ({", ".join(names)}), made by', '',
              f'```bash\n{command}\n```', '']
     averages = average(records)
     for name in dict.fromkeys(record['input'] for record in records):
         table = [record for record in averages if record['input'] == name]
-        parts += [_table(name, table), '', f'{losses(table)}.', '']
+        counted = [record for record in records if record['input'] == name]
+        parts += [_table(name, table), '']
+        parts += [f'{said}.\n' for said in (coverage(counted), losses(table)) if said]
     return '\n'.join([*parts, *_single_scenes(records)])
 
 

@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
@@ -25,11 +24,21 @@ import numpy as np
 
 from graph_depth_refiner.evaluation.baselines import absent, OURS
 from graph_depth_refiner.evaluation.cases import Case
-from graph_depth_refiner.evaluation.evaluate import best, format_value, measures, Record, Result
+from graph_depth_refiner.evaluation.evaluate import (
+    average,
+    best,
+    coverage,
+    format_value,
+    losses,
+    measures,
+    Record,
+    Result,
+)
 from graph_depth_refiner.image_files.pictures import (
     depth_colors,
     depth_range,
     error_mask,
+    fitted,
     image_colors,
     jpeg,
 )
@@ -80,13 +89,15 @@ class Report:
             f'<p>{escape(case.note)}</p>{_table(records)}<p class="lost">{escape(lost)}</p>'
             f'<div class="panel">{"".join(figures)}</div>')
 
-    def write(self, averages: list[Record], losses: Callable[[list[Record]], str]) -> Path:
-        """Write the page and return its path."""
+    def write(self, records: list[Record]) -> Path:
+        """Write the page, with the averages of the records, and return its path."""
         summary = []
-        for name in dict.fromkeys(record['input'] for record in averages):
-            table = [record for record in averages if record['input'] == name]
+        for name in dict.fromkeys(record['input'] for record in records):
+            counted = [record for record in records if record['input'] == name]
+            table = average(counted)
             summary.append(
                 f'<h2>Average, input {escape(name)}</h2>{_table(table)}'
+                f'<p>{escape(coverage(counted))}</p>'
                 f'<p class="lost">{escape(losses(table))}</p>')
         gone = ''.join(
             f'<p>{escape(name)}: absent, {escape(reason)}</p>'
@@ -105,8 +116,7 @@ class Report:
 
 
 def _figure(title: str, pixels: np.ndarray) -> str:
-    height = round(pixels.shape[0] * WIDTH / pixels.shape[1])
-    small = cv2.resize(pixels, (WIDTH, height), interpolation=cv2.INTER_AREA)
+    small = cv2.resize(pixels, fitted(pixels, WIDTH), interpolation=cv2.INTER_AREA)
     data = base64.b64encode(jpeg(small)).decode('ascii')
     return (
         f'<figure><img src="data:image/jpeg;base64,{data}" alt="{escape(title)}">'

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import cv2
@@ -33,6 +34,14 @@ _VERTEX = np.dtype([
 _PLY_NAMES = {
     'normal_x': 'nx', 'normal_y': 'ny', 'normal_z': 'nz',
     'r': 'red', 'g': 'green', 'b': 'blue', 'a': 'alpha'}
+
+
+def check_place(name: str, path: Path) -> None:
+    """Refuse a file that could not be written, before hours of work."""
+    folder = path.absolute().parent
+    if path.is_dir() or not folder.is_dir() or not os.access(
+            path if path.exists() else folder, os.W_OK):
+        raise ValueError(f'{name}: expected a file that can be written, got {str(path)!r}')
 
 
 def write_depth(path: Path, depth: np.ndarray, scale: float) -> None:

@@ -26,6 +26,7 @@ GOOD, BAD, UNJUDGED = (238, 238, 238), (196, 30, 58), (120, 120, 120)
 INK, PAPER = (30, 30, 30), (255, 255, 255)
 TITLE_HEIGHT = 22  # px
 GAP = 4  # px
+TALLEST = 4  # times its width is the most that a picture may be high
 SPREAD = (1, 99)  # percentiles of inverse depth that take the ends of the colour scale
 
 
@@ -102,13 +103,20 @@ def jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
     return cv2.imencode('.jpg', cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), settings)[1].tobytes()
 
 
+def fitted(pixels: np.ndarray, width: int) -> tuple[int, int]:
+    """Return the width and height of a picture shown in a column of this width."""
+    rows, columns = pixels.shape[:2]
+    scale = min(width / columns, TALLEST * width / rows)
+    return max(1, round(columns * scale)), max(1, round(rows * scale))
+
+
 def _tile(picture: Picture, width: int) -> np.ndarray:
-    rows, columns = picture.pixels.shape[:2]
-    height = max(1, round(rows * width / columns))
-    smaller = width < columns
+    size = fitted(picture.pixels, width)
+    smaller = size[0] < picture.pixels.shape[1]
     pixels = cv2.resize(
-        picture.pixels, (width, height),
-        interpolation=cv2.INTER_AREA if smaller else cv2.INTER_NEAREST)
+        picture.pixels, size, interpolation=cv2.INTER_AREA if smaller else cv2.INTER_NEAREST)
+    pixels = cv2.copyMakeBorder(
+        pixels, 0, 0, 0, width - size[0], cv2.BORDER_CONSTANT, value=PAPER)
     title = np.full((TITLE_HEIGHT, width, 3), PAPER, np.uint8)
     cv2.putText(
         title, picture.title, (3, TITLE_HEIGHT - 7), cv2.FONT_HERSHEY_SIMPLEX, 0.42, INK, 1,

@@ -26,12 +26,19 @@ from graph_depth_refiner.frame import MAX_SIDE
 from graph_depth_refiner.image_files.exr import read_exr
 from graph_depth_refiner.messages.compressed import check_size, JPEG, picture_size, PNG
 
+IMAGE_TYPES = (np.uint8, np.uint16, np.float32)
 MAP_SUFFIXES = ('.png', '.pfm', '.npy', '.exr', '.tif', '.tiff')
 
 
 def read_image(path: Path | str) -> np.ndarray:
     """Read a grey image as H W, or a colour image as H W 3 in RGB order."""
     image = _decoded(path)
+    if image.dtype == np.float64:
+        image = image.astype(np.float32)
+    if image.dtype not in IMAGE_TYPES or image.shape[2:] not in ((), (3,), (4,)):
+        raise ValueError(
+            f'{path}: expected a grey or colour image of 8 or 16 bits or floats, '
+            f'got {image.dtype} of shape {image.shape}')
     if image.ndim == 2:
         return image
     code = cv2.COLOR_BGRA2RGB if image.shape[2] == 4 else cv2.COLOR_BGR2RGB
@@ -48,7 +55,7 @@ def read_map(path: Path | str, scale: float = 1.0) -> np.ndarray:
     if values.dtype.kind in 'ui':
         values = values.astype(np.float32) / np.float32(scale)
         values[values == 0] = np.nan  # integer maps mark the unknown by 0
-    values = values.astype(np.float32, copy=False)
+    values = np.ascontiguousarray(values, np.float32)  # kernels are compiled for this order
     return np.where(np.isfinite(values), values, np.float32(np.nan))  # H W
 
 

@@ -24,7 +24,7 @@ import sys
 
 import numpy as np
 
-from graph_depth_refiner.batch import Outcome, run_all
+from graph_depth_refiner.batch import Interrupted, Outcome, run_all
 from graph_depth_refiner.cli import add_config_arguments, config_from
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined
@@ -102,8 +102,13 @@ def run(args: argparse.Namespace) -> int:
         print(refine_job(jobs[0]))
         return 0
     progress = Progress('refine', len(jobs))
-    outcomes = run_all(refine_job, jobs, args.cluster, lambda outcome: progress.advance())
-    progress.close()
+    try:
+        outcomes = run_all(refine_job, jobs, args.cluster, lambda outcome: progress.advance())
+    except Interrupted as interrupted:
+        print('interrupted; run the same command again', file=sys.stderr)
+        return interrupted.code
+    finally:
+        progress.close()
     return _report(outcomes)
 
 
@@ -120,15 +125,20 @@ def plan(args: argparse.Namespace) -> list[Job]:
     stems = [path.stem for path in depths]
     if len(set(stems)) < len(stems):
         raise ValueError('depth: expected files of different names, got some of the same')
-    intrinsics, config = parse_intrinsics(args.intrinsics), config_from(args)
+    intrinsics, config, out = (
+        parse_intrinsics(args.intrinsics), config_from(args), args.out.absolute())
     return [
-        Job(image, depth, confidence, intrinsics, args.depth_scale, args.out / depth.stem,
+        Job(image, depth, confidence, intrinsics, args.depth_scale, out / depth.stem,
             args.depth_format, args.cloud_format, config, args.device)
         for image, depth, confidence in zip(images, depths, confidences, strict=True)]
 
 
 def matching_files(name: str, text: str) -> list[Path]:
-    """Return the files a path, folder or pattern stands for, sorted by name."""
+    """
+    Return the files a path, folder or pattern stands for, sorted by name.
+
+    The paths are absolute: a worker of a cluster may run elsewhere.
+    """
     path = Path(text)
     if path.is_dir():
         found = [p for p in path.iterdir() if p.is_file() and not p.name.startswith('.')]
@@ -138,7 +148,7 @@ def matching_files(name: str, text: str) -> list[Path]:
         found = [p for p in map(Path, glob.glob(text, recursive=True)) if p.is_file()]
     if not found:
         raise ValueError(f'{name}: expected files at {text!r}, got none')
-    return sorted(found)
+    return sorted(path.absolute() for path in found)
 
 
 def parse_intrinsics(text: str) -> Intrinsics:

@@ -16,7 +16,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 import math
 from typing import Any
@@ -67,45 +69,59 @@ class Plan:
     depth_kind: str  # message type
     frames: tuple[FrameSet, ...]
     unmatched: int  # depth images without an image near enough in time
+    damaged: int  # messages of these topics without a readable stamp
     messages: int
 
 
 def plan_frames(bag: Bag, slop: float, **wanted: str) -> Plan:
     """Read a recording once, to its end, and find its frames; `wanted` names topics."""
     seen: dict[str, Seen] = {}
+    unread: dict[str, Seen] = {}  # topics of which no message could be decoded yet
     stamps: dict[str, list[tuple[float, int]]] = {}  # by topic: stamp and number of message
+    damaged: Counter[str] = Counter()
     kinds = {topic.name: topic.kind for topic in bag.topics()}
     number = -1
     for number, message in enumerate(bag.messages()):
         if message.topic not in seen:
-            seen[message.topic] = _seen(message)
-        if message.topic in stamps or _has_header(message):
+            _look(message, seen, unread)
+        if not _has_header(message):
+            continue
+        try:
             stamps.setdefault(message.topic, []).append((message.stamp(), number))
-    topics = guess(seen.values(), **wanted)
+        except ValueError:
+            damaged[message.topic] += 1
+    topics = guess((unread | seen).values(), **wanted)
     frames, unmatched = _matched(stamps, topics, slop)
-    return Plan(topics, kinds[topics.depth], tuple(frames), unmatched, number + 1)
+    lost = sum(damaged[name] for name in topics.names)
+    return Plan(topics, kinds[topics.depth], tuple(frames), unmatched, lost, number + 1)
 
 
 def read_inputs(bag: Bag, frames: Sequence[FrameSet]) -> Iterator[Inputs]:
-    """Yield the decoded messages of each frame."""
+    """Yield the decoded messages of each frame, but for frames with a damaged one."""
     uses, kept, done = last_uses(frames), {}, 0
     for number, message in enumerate(bag.messages()):
         if number in uses:
             kept[number] = message
         while done < len(frames) and frames[done].complete <= number:
-            yield frames[done].decoded(kept)
+            with suppress(ValueError):
+                yield frames[done].decoded(kept)
             kept = {n: m for n, m in kept.items() if uses[n] > done}
             done += 1
         if done == len(frames):
             return
 
 
-def _seen(message: Message) -> Seen:
+def _look(message: Message, seen: dict[str, Seen], unread: dict[str, Seen]) -> None:
+    """Learn what a topic is from a message of it, unless that is damaged."""
+    form = ''
     if message.kind in (IMAGE, COMPRESSED):
-        decoded = message.decoded()
+        try:
+            decoded = message.decoded()
+        except ValueError:
+            unread[message.topic] = Seen(message.topic, message.kind)
+            return
         form = decoded.encoding if message.kind == IMAGE else decoded.format
-        return Seen(message.topic, message.kind, form)
-    return Seen(message.topic, message.kind)
+    seen[message.topic] = Seen(message.topic, message.kind, form)
 
 
 def _has_header(message: Message) -> bool:

@@ -16,25 +16,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 import glob
 from pathlib import Path
-import signal
 import sys
 
-from graph_depth_refiner.batch import run_all
+from graph_depth_refiner.batch import asked_to_stop, ENDED, Interrupted, run_all, wanted
 from graph_depth_refiner.cli import add_config_arguments, config_from
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.assembly import OUTPUTS
 from graph_depth_refiner.progress import Progress
-from graph_depth_refiner.recordings.bags import is_bag, STORAGES
+from graph_depth_refiner.recordings.bags import is_bag, STORAGES, SUFFIXES
 from graph_depth_refiner.recordings.refinement import BagJob, refine_bag, Summary
 
 LARGE = ('points', 'disparity_refined')  # only where asked for
 SLOP = 0.1  # seconds
-PART_MEGABYTES = 256
+PART_MEGABYTES = 64
+GO_ON = 'run the same command again to go on'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,8 +76,13 @@ def run(args: argparse.Namespace) -> int:
     if len(jobs) == 1 and not args.cluster:
         return _run_one(jobs[0])
     progress = Progress('recordings', len(jobs))
-    outcomes = run_all(refine_bag, jobs, args.cluster, lambda outcome: progress.advance())
-    progress.close()
+    try:
+        outcomes = run_all(_refine_wanted, jobs, args.cluster, lambda outcome: progress.advance())
+    except Interrupted as interrupted:
+        print(f'interrupted; {GO_ON}', file=sys.stderr)
+        return interrupted.code
+    finally:
+        progress.close()
     codes = []
     for outcome in outcomes:
         if outcome.error:
@@ -106,27 +109,31 @@ def plan(args: argparse.Namespace) -> list[BagJob]:
         name: value for name in ('depth', 'image', 'camera_info', 'confidence')
         if (value := getattr(args, name))}
     one = BagJob(
-        Path(args.source[0]), args.target, args.storage, topics, outputs, args.namespace,
-        args.slop, args.split * 2 ** 20, config_from(args),
+        Path(args.source[0]), args.target.absolute(), args.storage, topics, outputs,
+        args.namespace, args.slop, args.split * 2 ** 20, config_from(args),
         NodeConfig().with_settings(args.inputs), args.device)
     sources, several = recordings(args.source)
     if not several:
         return [replace(one, source=sources[0])]
-    return [replace(one, source=s, target=args.target / s.stem) for s in sources]
+    return [replace(one, source=s, target=one.target / _name(s)) for s in sources]
 
 
 def recordings(texts: list[str]) -> tuple[list[Path], bool]:
-    """Return the recordings that paths, folders and patterns stand for; whether several may."""
-    if len(texts) == 1 and Path(texts[0]).exists() and not _holds_bags(Path(texts[0])):
-        return [Path(texts[0])], False
+    """
+    Return the recordings that paths, folders and patterns stand for; whether several may.
+
+    The paths are absolute: a worker of a cluster may run elsewhere.
+    """
+    if len(texts) == 1 and Path(texts[0]).exists() and not _bags_in(Path(texts[0])):
+        return [Path(texts[0]).absolute()], False
     found: list[Path] = []
     for text in texts:
         paths = [Path(text)] if Path(text).exists() else map(Path, sorted(glob.glob(text)))
         for path in paths:
-            found += sorted(filter(is_bag, path.iterdir())) if _holds_bags(path) else [path]
+            found += _bags_in(path.absolute()) or [path.absolute()]
     if not found:
         raise ValueError(f'source: expected a recording at {" ".join(texts)}, got nothing there')
-    names = [path.stem for path in found]
+    names = [_name(path) for path in found]
     if len(set(names)) < len(names):
         raise ValueError('source: expected recordings of different names, got some of the same')
     return found, True
@@ -137,47 +144,43 @@ def report(summary: Summary) -> int:
     lost = ''.join(f'; {count} skipped: {why}' for why, count in summary.skipped.items())
     if summary.unmatched:
         lost += f'; {summary.unmatched} depth images have no image near enough in time'
+    if summary.damaged:
+        lost += f'; {summary.damaged} messages are too damaged to belong to a frame'
     counts = f'{summary.frames} of {summary.total} frames refined{lost}'
     if summary.stopped:
-        print(f'{summary.target}: {summary.stopped}: closed as a readable recording with '
-              f'{counts}; run the same command again to go on', file=sys.stderr)
+        left = f'closed as a readable recording with {counts}' if summary.readable else (
+            'nothing readable was written yet')
+        print(f'{summary.target}: {summary.stopped}: {left}; {GO_ON}', file=sys.stderr)
         return 1
     before = 'complete already: ' if summary.already else ''
     print(f'{summary.target}: {before}{counts}')
     return 0
 
 
-def _holds_bags(path: Path) -> bool:
-    return path.is_dir() and not is_bag(path) and sum(map(is_bag, path.iterdir())) > 1
+def _bags_in(path: Path) -> list[Path]:
+    """Return the recordings in a folder that is none itself."""
+    if not path.is_dir() or is_bag(path):
+        return []
+    found = sorted(filter(is_bag, path.iterdir()))
+    # one file on its own is a recording whose metadata was never written
+    return [] if len(found) == 1 and found[0].is_file() else found
+
+
+def _name(path: Path) -> str:
+    return path.stem if path.suffix in SUFFIXES else path.name
+
+
+def _refine_wanted(job: BagJob) -> Summary:
+    """Refine a recording in a worker, and close it when the worker has to end."""
+    return refine_bag(job, wanted=wanted)
 
 
 def _run_one(job: BagJob) -> int:
     bar: list[Progress] = []
-    with _asked_to_stop() as asked:
+    with asked_to_stop() as asked:
         summary = refine_bag(
             job, lambda total, done: bar.append(Progress('frames', total, done)),
             lambda: bar[0].advance(), lambda: not asked)
     bar[0].close()
-    return report(summary)
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM, so that no message is cut in two; the second one kills."""
-    asked: list[int] = []
-    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-    def ask(number: int, _: object) -> None:
-        asked.append(number)
-        restore()
-
-    for number in previous:
-        signal.signal(number, ask)
-    try:
-        yield asked
-    finally:
-        restore()
+    code = report(summary)
+    return ENDED + asked[0] if asked and summary.stopped else code

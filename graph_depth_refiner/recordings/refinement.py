@@ -35,16 +35,19 @@ from graph_depth_refiner.recordings.bags import (
     BagWriter,
     Message,
     message_bytes,
+    METADATA,
     origin_of,
     reading,
     replace_file,
     Topic,
 )
 from graph_depth_refiner.recordings.frames import FrameSet, last_uses, Plan, plan_frames
+from graph_depth_refiner.recordings.topics import DISPARITY
 from graph_depth_refiner.refiner import DepthRefiner
 
 RESUME = 'resume.pickle'
 RESERVE = 32 * 2 ** 20  # bytes of disk that closing a part may need
+FULL_DISK = 'the disk is full'
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -88,8 +91,10 @@ class Summary:
     frames: int  # refined, earlier runs included
     total: int
     unmatched: int
+    damaged: int  # messages too damaged to belong to a frame
     skipped: dict[str, int]
     stopped: str = ''  # why it is not complete
+    readable: bool = True  # there is a recording, if not a complete one
     already: bool = False  # it was complete before
 
 
@@ -117,7 +122,7 @@ def refine_bag(
             run.run()
         return Summary(
             job.target, run.done - run.skipped.total(), len(plan.frames), plan.unmatched,
-            dict(run.skipped), run.stopped)
+            plan.damaged, dict(run.skipped), run.stopped, (job.target / METADATA).exists())
 
 
 class _Run:
@@ -181,7 +186,7 @@ class _Run:
         """Write all the messages, or none and stop."""
         needed = RESERVE + sum(len(message.data) for message in messages)
         if shutil.disk_usage(self.job.target).free < needed:
-            raise Stopped('the disk is full')
+            raise Stopped(FULL_DISK)
         for message in messages:
             self.writer.write(message)
 
@@ -212,15 +217,19 @@ def _stopping(run: _Run) -> Iterator[None]:
     except Stopped as why:
         run.stop(str(why), finish=True)
     except (OSError, sqlite3.Error) as error:
-        if not _means_full(error):
+        why = _lack_of_space(error)
+        if not why:
             raise
-        run.stop('the disk is full', finish=False)
+        run.stop(why, finish=False)
 
 
-def _means_full(error: Exception) -> bool:
+def _lack_of_space(error: Exception) -> str:
+    """Say which end of the disk an error means; nothing if another."""
     if isinstance(error, sqlite3.Error):
-        return 'full' in str(error)
-    return getattr(error, 'errno', None) in FULL
+        if 'disk I/O' in str(error):  # sqlite hides the cause
+            return 'the disk is full, over quota or failing'
+        return FULL_DISK if 'full' in str(error) else ''
+    return FULL_DISK if getattr(error, 'errno', None) in FULL else ''
 
 
 def _messages(
@@ -240,6 +249,9 @@ def _kind(output: str) -> str:
 
 def _output_names(job: BagJob, plan: Plan, bag: Bag) -> dict[str, str]:
     """Return the full name of every refined topic; refuse what would mix with the input."""
+    if 'disparity_refined' in job.outputs and plan.depth_kind != DISPARITY:
+        raise ValueError(
+            f'outputs: expected disparity_refined for a {DISPARITY} only, got {plan.depth_kind}')
     namespace = plan.topics.namespace if job.namespace is None else job.namespace.rstrip('/')
     names = {output: f'{namespace}/{output}' for output in job.outputs}
     taken = {topic.name for topic in bag.topics()} & set(names.values())
@@ -268,22 +280,26 @@ def is_complete(job: BagJob, bag: Bag) -> bool:
 def _complete(job: BagJob, plan: Plan, names: dict[str, str]) -> Summary:
     with reading(job.target) as made:
         frames = made.count(next(iter(names.values()))) if names else 0
-    return Summary(job.target, frames, len(plan.frames), plan.unmatched, {}, already=True)
+    return Summary(
+        job.target, frames, len(plan.frames), plan.unmatched, plan.damaged, {},
+        already=True)
 
 
 def _position(job: BagJob, bag: Bag) -> Position:
     """Return where an earlier run of the same job stopped, or the beginning."""
     path = job.target / RESUME
-    if not path.exists():
-        if job.target.exists() and any(job.target.iterdir()):
-            raise ValueError(
-                f'{job.target}: expected a new folder or what an earlier run of this job left, '
-                'got something else')
+    if not path.exists() and job.target.exists() and any(job.target.iterdir()):
+        raise ValueError(
+            f'{job.target}: expected a new folder or what an earlier run of this job left, '
+            'got something else')
+    if not path.exists() or not (job.target / METADATA).exists():  # nothing worth keeping yet
         job.target.mkdir(parents=True, exist_ok=True)
         _save(job, bag, Position())
     try:
         known, position = pickle.loads(path.read_bytes())
-    except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError):
+        if not isinstance(position, Position):
+            raise TypeError(type(position))
+    except Exception:  # damaged bytes can ask a pickle for anything
         raise ValueError(f'{path}: expected the state of an earlier run, got a damaged file; '
                          f'remove {job.target} to start anew') from None
     if known != identity(job, bag):

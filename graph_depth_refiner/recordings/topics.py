@@ -25,6 +25,9 @@ IMAGE = 'sensor_msgs/msg/Image'
 COMPRESSED = 'sensor_msgs/msg/CompressedImage'
 CAMERA_INFO = 'sensor_msgs/msg/CameraInfo'
 DISPARITY = 'stereo_msgs/msg/DisparityImage'
+KINDS = {  # message types of each role
+    'depth': (IMAGE, COMPRESSED, DISPARITY), 'image': (IMAGE, COMPRESSED),
+    'camera_info': (CAMERA_INFO,), 'confidence': (IMAGE,)}
 TRANSPORTS = ('/compressedDepth', '/compressed')
 NOT_DEPTH = re.compile(r'confidence|infra|/ir/|amplitude|intensity|normals|_refined')
 
@@ -75,6 +78,11 @@ class Topics:
     confidence: str = ''
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of those there are."""
+        return tuple(filter(None, (self.depth, self.image, self.camera_info, self.confidence)))
+
+    @property
     def namespace(self) -> str:
         """Return what the names of depth and image have in common, for the refined topics."""
         parts = []
@@ -122,11 +130,11 @@ def guess(
         confidence: str = '') -> Topics:
     """Return the topics asked for, the others guessed; list them where that is unclear."""
     known = {topic.name: topic for topic in seen}
-    for name in filter(None, (depth, image, camera_info, confidence)):
-        if name not in known:
-            raise ValueError(f'topic: expected one of {_listed(known)}, got {name!r}')
-    depths = [known[depth]] if depth else _preferred(t for t in known.values() if t.is_depth)
-    images = [known[image]] if image else _preferred(t for t in known.values() if t.is_image)
+    named = {'depth': depth, 'image': image, 'camera_info': camera_info, 'confidence': confidence}
+    _check_named({role: name for role, name in named.items() if name}, known)
+    free = [topic for topic in known.values() if topic.name not in named.values()]
+    depths = [known[depth]] if depth else _preferred(t for t in free if t.is_depth)
+    images = [known[image]] if image else _preferred(t for t in free if t.is_image)
     if not depths or not images:
         what = 'a depth' if not depths else 'an image'
         raise ValueError(f'topics: expected {what} topic, got {_listed(known)}')
@@ -142,6 +150,20 @@ def guess(
     return Topics(
         found.name, guide.name, camera_info or _camera_info(known, found, guide),
         confidence or (sure if sure in known else ''))
+
+
+def _check_named(named: dict[str, str], known: dict[str, Seen]) -> None:
+    """Refuse names that are not there, have the wrong type or stand for two things."""
+    for role, name in named.items():
+        if name not in known:
+            raise ValueError(f'topic: expected one of {_listed(known)}, got {name!r}')
+        if known[name].kind not in KINDS[role]:
+            raise ValueError(
+                f'{role}: expected a topic of {" or ".join(KINDS[role])}, '
+                f'got {name} of {known[name].kind}')
+        other = next((r for r in named if r != role and named[r] == name), '')
+        if other:
+            raise ValueError(f'{role}: expected a topic of its own, got {name}, the {other} too')
 
 
 def _of_drivers(depths: list[Seen], images: list[Seen]) -> list[tuple[Seen, Seen, str]]:
