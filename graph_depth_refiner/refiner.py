@@ -74,10 +74,12 @@ class DepthRefiner:
         self.state = None
 
     def warm_up(self, shape: tuple[int, int] = (240, 320)) -> None:
-        """Load or compile every kernel by refining a wall twice; nothing of it is kept."""
+        """Load or compile every kernel by refining a rough wall twice; nothing of it is kept."""
         state = self.state
+        rng = np.random.default_rng(0)
         wall = Frame(
-            np.zeros((*shape, 3), np.uint8), np.ones(shape, np.float32),
+            rng.integers(0, 255, (*shape, 3), np.uint8),
+            rng.normal(1.0, 0.01, shape).astype(np.float32),
             Intrinsics(shape[1], shape[1], shape[1] / 2, shape[0] / 2))
         for _ in range(2):  # the second has a past
             self.refine(wall)
