@@ -104,9 +104,8 @@ class DemoMonitor(Node):
             self._came[stamp] = time.monotonic()
         if topic == 'depth_refined/image':
             self._refined.add(stamp)
-            if self._started is not None:
-                now = self.get_clock().now().nanoseconds
-                self._latencies.append((now - stamp[0] * 10 ** 9 - stamp[1]) * 1e-6)
+            now = self.get_clock().now().nanoseconds
+            self._latencies.append((now - stamp[0] * 10 ** 9 - stamp[1]) * 1e-6)
         parts = self._sets.setdefault(stamp, {})
         parts[topic] = message
         if all(name in parts for name in TOPICS):
