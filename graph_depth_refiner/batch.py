@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -52,6 +53,13 @@ class Outcome:
     result: Any = None
     error: str = ''  # empty if it went well
     attempts: int = 1
+
+
+def add_cluster_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a cluster for `run_all`."""
+    parser.add_argument(
+        '--cluster', default='', metavar='ADDRESS',
+        help='run on the dask.distributed cluster at this address, which sees the same files')
 
 
 def run_all(

@@ -24,7 +24,7 @@ import sys
 
 import numpy as np
 
-from graph_depth_refiner.batch import Interrupted, Outcome, run_all
+from graph_depth_refiner.batch import add_cluster_argument, Interrupted, Outcome, run_all
 from graph_depth_refiner.cli import add_config_arguments, config_from
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined
@@ -88,9 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--cloud-format', choices=(*CLOUD_FORMATS, 'none'), default=CLOUD_FORMATS[0],
         help='of the organised cloud (default: %(default)s)')
-    parser.add_argument(
-        '--cluster', default='', metavar='ADDRESS',
-        help='run on the dask.distributed cluster at this address, which sees the same files')
+    add_cluster_argument(parser)
     add_config_arguments(parser)
 
 

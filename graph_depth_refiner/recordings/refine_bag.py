@@ -21,7 +21,14 @@ import glob
 from pathlib import Path
 import sys
 
-from graph_depth_refiner.batch import asked_to_stop, ENDED, Interrupted, run_all, wanted
+from graph_depth_refiner.batch import (
+    add_cluster_argument,
+    asked_to_stop,
+    ENDED,
+    Interrupted,
+    run_all,
+    wanted,
+)
 from graph_depth_refiner.cli import add_config_arguments, config_from
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.assembly import OUTPUTS
@@ -64,9 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--input', dest='inputs', action='append', default=[], metavar='NAME=VALUE',
         help='how messages are read, as a parameter of the node: confidence_preset, distortion, '
         'baseline, max_pixels; may be repeated')
-    parser.add_argument(
-        '--cluster', default='', metavar='ADDRESS',
-        help='run on the dask.distributed cluster at this address, which sees the same files')
+    add_cluster_argument(parser)
     add_config_arguments(parser)
 
 
