@@ -23,7 +23,7 @@ from graph_depth_refiner import solver
 from graph_depth_refiner.solver import energy, finite, init, memory, planes, State, taken
 
 __all__ = [
-    'energy', 'finite', 'init', 'memory', 'planes', 'State', 'step', 'taken', 'update']
+    'energy', 'finite', 'init', 'memory', 'planes', 'State', 'step', 'steps', 'taken', 'update']
 
 
 @cache
@@ -35,3 +35,9 @@ def update(compiler: str = 'inductor'):
 def step(state: State, rate: float, slope_rate: float) -> None:
     """Take one ADAM step of about `rate` units in d, unless it would not be finite."""
     solver.step(state, rate, slope_rate, update())
+
+
+def steps(state: State, rates: list[float], slope_share: float) -> None:
+    """Take the steps one after the other."""
+    for rate in rates:
+        step(state, rate, rate * slope_share)

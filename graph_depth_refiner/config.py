@@ -114,7 +114,8 @@ class Tunables:
         """Return one tunable, or raise ValueError for an unknown name."""
         known = cls.tunables()
         if name not in known:
-            raise ValueError(f'{name}: unknown name, expected one of {", ".join(known)}')
+            shown = name if name.isidentifier() and len(name) <= 80 else _shown(name)
+            raise ValueError(f'{shown}: unknown name, expected one of {", ".join(known)}')
         return known[name]
 
     def with_values(self: C, **values: Any) -> C:

@@ -96,10 +96,15 @@ def _adam(solver, problem, raw, config, deadline) -> Solution:
 
 def _fixed_steps(solver, state, config, deadline) -> Status:
     """Take the steps of realtime mode; nothing here waits for the device."""
-    for k in range(config.iterations):
+    last = max(1, config.iterations - 1)
+    rates = [config.learning_rate * config.rate_decay ** (k / last)
+             for k in range(config.iterations)]
+    if deadline == math.inf:
+        solver.steps(state, rates, config.slope_rate)
+        return Status.REFINED
+    for rate in rates:
         if time.perf_counter() > deadline:
             return Status.BUDGET
-        rate = config.learning_rate * config.rate_decay ** (k / max(1, config.iterations - 1))
         solver.step(state, rate, rate * config.slope_rate)
     return Status.REFINED
 

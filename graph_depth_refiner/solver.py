@@ -73,6 +73,12 @@ def step(state: State, rate: float, slope_rate: float, update=None) -> None:
         state.d, state.m, rates, terms.lam, terms.alpha, terms.regulariser)
 
 
+def steps(state: State, rates: list[float], slope_share: float) -> None:
+    """Take the steps one after the other."""
+    for rate in rates:
+        step(state, rate, rate * slope_share)
+
+
 def adam(
         z, first, second, fine, taken, w, back, d, m, rates, lam: float, alpha: float,
         regulariser: str) -> None:

@@ -197,14 +197,13 @@ def test_a_step_that_is_not_finite_is_undone_counted_and_forgotten(monkeypatch):
     assert good.status is Status.REFINED
 
     solver = refiner._backend.solver
-    step, calls = solver.step, []
+    steps = solver.steps
 
-    def poisoned(state, rate, slope_rate):
-        calls.append(rate)
-        step(state, np.nan if len(calls) == 4 else rate, slope_rate)
+    def poisoned(state, rates, slope_share):
+        steps(state, [*rates[:3], np.nan, *rates[4:]], slope_share)
 
     refiner.reset()
-    monkeypatch.setattr(solver, 'step', poisoned)
+    monkeypatch.setattr(solver, 'steps', poisoned)
     refined = check(refiner.refine(frame), frame)
     assert refined.status is Status.DIVERGED
     assert refined.iterations == 3  # the three before it stand, none after it is taken

@@ -150,3 +150,14 @@ def test_levels_sample_as_the_paper_says():
     assert small.tolist() == [[0, 2]]
     large = finer(small, 2, values)
     assert large.tolist() == [[0, 0, 2, 2, 2]] * 3
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+@pytest.mark.parametrize('number', [4, 5])
+def test_many_steps_are_single_ones(backend, number):
+    """A deadline makes the steps come one by one; without one they are taken at once."""
+    config = preset('realtime', iterations=number)
+    once, singly = (solve(backend, config, **more) for more in ({}, {'deadline': 1e30}))
+    assert (np.asarray(once.x) == np.asarray(singly.x)).all()
+    assert (np.asarray(once.memory.second) == np.asarray(singly.memory.second)).all()
+    assert once.iterations == singly.iterations == once.memory.count == number

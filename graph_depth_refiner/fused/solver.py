@@ -102,6 +102,28 @@ def step(state: State, rate: float, slope_rate: float) -> None:
         state.taken += 1
 
 
+def steps(state: State, rates: list[float], slope_share: float) -> None:
+    """Take the steps one after the other, as `step` does, without coming back in between."""
+    if state.packed is not None:  # its steps are long, and coming back costs nothing
+        for rate in rates:
+            step(state, rate, rate * slope_share)
+        return
+    if not finite(state):
+        return
+    counts = state.count + 1.0 + np.arange(len(rates))
+    scaled = np.asarray(rates) / (1 - BETA1 ** counts)
+    terms = state.terms
+    taken = _adam_steps(
+        state.w, REGULARISERS.index(terms.regulariser), state.z, state.d, state.m, state.first,
+        state.second, state.next, state.bad, min(len(state.d), get_num_threads()),
+        np.float32(terms.lam), np.float32(terms.alpha), scaled.astype(np.float32),
+        (scaled * slope_share).astype(np.float32), (1 / (1 - BETA2 ** counts)).astype(np.float32))
+    if taken % 2:
+        state.z, state.next = state.next, state.z
+    state.count += taken
+    state.taken += taken
+
+
 def finite(state: State) -> bool:
     """Tell whether all steps so far were finite."""
     return not state.bad.any()
@@ -161,3 +183,17 @@ def _adam(
                     regulariser == NEIGHBOURHOOD, g)
             bad[y - r] = update_row(
                 z, d, m, y - r, r, g, first, second, out, lam, rate, slope_rate, two)
+
+
+@njit(**FUSED)
+def _adam_steps(
+        w, regulariser, z, d, m, first, second, out, bad, strips, lam, alpha, rates, slope_rates,
+        twos):
+    """Step from z to out and back again; return how many steps were finite."""
+    for k in range(rates.size):
+        here, there = (z, out) if k % 2 == 0 else (out, z)
+        _adam(w, regulariser, here, d, m, first, second, there, bad, strips, lam, alpha,
+              rates[k], slope_rates[k], twos[k])
+        if bad.any():
+            return k
+    return rates.size
