@@ -133,14 +133,14 @@ def voices(m: np.ndarray, evidence: np.ndarray) -> np.ndarray:
     """
     Return what the measurement counts in the vote, H W.
 
-    Where the past is not believed it also has the voice that the past has elsewhere: else
+    Where the past is hardly believed it also has the voice that the past has elsewhere: else
     what was there before would outvote what moved there.
     """
     some = thinned(evidence)
     if not (some > 0).any():
         return m
     usual = np.float32(np.median(some[some > 0]))
-    return m * (1 + np.float32(CARRIED_SHARE) * np.maximum(usual - evidence, 0))
+    return m * (1 + np.float32(CARRIED_SHARE) * np.maximum(usual - 2 * evidence, 0))
 
 
 def aware(backend: Any, weights: Any, start: Start, level: Level, config: RefinerConfig) -> Any:
