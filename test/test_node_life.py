@@ -13,6 +13,7 @@
 # limitations under the License.
 """The life of a node over DDS: alone, side by side, managed, and its end."""
 
+import re
 import signal
 import time
 
@@ -41,6 +42,20 @@ def test_stale_frames_are_dropped_and_counted():
         bench.wait_for(
             lambda: bench.send(time.time_ns() - 10 ** 9) and not bench.spin(0.1) and
             bench.account('dropped: stale') > 0, 'a stale frame')
+
+
+def test_clocks_that_differ_are_told_once_and_do_not_flood_the_log():
+    with running(*parameters()) as (process, bench):
+        bench.refines()
+        for _ in range(20):
+            stamp = bench.send()
+            bench.send(stamp - 10 ** 9)
+            bench.spin(0.05)
+        told = re.compile(
+            'expected stamps of one clock, got .* s back again and again, with 1 publisher on /')
+        bench.wait_for(lambda: told.search(process.output), 'the sentence')
+        assert process.output.count('expected stamps of one clock') <= 4  # once for each topic
+        assert process.output.count('stamps went back by') < 10
 
 
 def test_two_nodes_under_namespaces():

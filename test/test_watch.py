@@ -52,9 +52,11 @@ def test_a_slow_topic_is_silent_later():
 
 def test_jumps_of_a_loop_and_of_two_clocks():
     jumps = Jumps()
-    assert not any(jumps.note(10.0 * loop) for loop in range(5))
-    assert [jumps.note(100 + 0.1 * jump) for jump in range(4)] == [False, False, True, True]
-    assert jumps.number == 9
+    assert not any(
+        jumps.note(topic, 1.2 * loop) for loop in range(5) for topic in ('image', 'depth'))
+    assert [jumps.note('image', 100 + 0.1 * jump) for jump in range(4)] == [
+        False, False, True, True]
+    assert jumps.number == 14
 
 
 def test_percentiles_of_the_last_frames():

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import rclpy
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Header
@@ -35,6 +34,7 @@ from graph_depth_refiner.demo.sources import (
 from graph_depth_refiner.image_files.pictures import image_colors
 from graph_depth_refiner.messages.outgoing import image_fields
 from graph_depth_refiner.ros.messages import filled
+from graph_depth_refiner.ros.spinning import until_shutdown
 
 FRAME_ID = 'demo_camera_optical_frame'
 QUEUE = 5
@@ -117,8 +117,9 @@ def main() -> int:
     """Run the node until it is told to end."""
     rclpy.init()
     try:
-        rclpy.spin(DemoCamera())
-    except (ExternalShutdownException, KeyboardInterrupt, BrokenExecutor):
+        with until_shutdown():
+            rclpy.spin(DemoCamera())
+    except (KeyboardInterrupt, BrokenExecutor):
         pass
     except ValueError as error:
         rclpy.logging.get_logger('demo_camera').error(str(error))

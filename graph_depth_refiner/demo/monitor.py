@@ -25,7 +25,6 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 import rclpy
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
@@ -49,6 +48,7 @@ from graph_depth_refiner.evaluation.realsense import RealsenseFilter
 from graph_depth_refiner.frame import Intrinsics
 from graph_depth_refiner.image_files.pictures import jpeg
 from graph_depth_refiner.messages.conversions import decode_depth, decode_image
+from graph_depth_refiner.ros.spinning import until_shutdown
 
 TOPICS = (
     'image', 'depth', 'camera_info', 'truth/depth', 'truth/normals', 'depth_refined/image',
@@ -238,9 +238,10 @@ def main() -> int:
     rclpy.init()
     try:
         node = DemoMonitor()
-        while rclpy.ok() and not node.finished.is_set():
-            rclpy.spin_once(node, timeout_sec=0.1)
-    except (ExternalShutdownException, KeyboardInterrupt):
+        with until_shutdown():
+            while rclpy.ok() and not node.finished.is_set():
+                rclpy.spin_once(node, timeout_sec=0.1)
+    except KeyboardInterrupt:
         pass
     except ValueError as error:
         rclpy.logging.get_logger('demo_monitor').error(str(error))

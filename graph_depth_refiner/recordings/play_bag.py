@@ -32,7 +32,7 @@ import time
 from typing import Any
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
@@ -42,6 +42,7 @@ from rosidl_runtime_py.utilities import get_message
 from std_srvs.srv import SetBool
 
 from graph_depth_refiner.recordings.bags import Bag, Message, reading, Topic
+from graph_depth_refiner.ros.spinning import until_shutdown
 
 STEP = 0.05  # seconds; how soon a pause, a signal or a tick of a stopped clock is noticed
 SECOND = 10 ** 9  # nanoseconds
@@ -248,7 +249,7 @@ def run(player: Player, options: argparse.Namespace) -> None:
 
 def serve(executor: SingleThreadedExecutor) -> None:
     """Serve services until the executor or ROS is shut down."""
-    with suppress(ExternalShutdownException):
+    with until_shutdown():
         executor.spin()
 
 

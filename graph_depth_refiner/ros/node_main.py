@@ -21,7 +21,7 @@ first moment on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 import os
 import signal
@@ -82,7 +82,8 @@ def _live(module: str, kind: str, args: list[str] | None, signals: list[int]) ->
     """Make the node, spin it and take it down."""
     make_node = getattr(import_module(f'graph_depth_refiner.ros.{module}'), kind)
     import rclpy
-    from rclpy.executors import ExternalShutdownException
+
+    from graph_depth_refiner.ros.spinning import until_shutdown
     with naming(NAME):
         rclpy.init(args=args)
     try:
@@ -90,7 +91,7 @@ def _live(module: str, kind: str, args: list[str] | None, signals: list[int]) ->
             return
         with naming(NAME):
             node = make_node()
-        with suppress(ExternalShutdownException):
+        with until_shutdown():
             rclpy.spin(node)
         node.pipeline.stop(EXIT_TIMEOUT)
         node.destroy_node()

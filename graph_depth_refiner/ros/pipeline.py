@@ -174,7 +174,7 @@ class Pipeline:
 
     def _jumped(self, role: str, by: float) -> None:
         self._start_anew()
-        if self.jumps.note(time.monotonic()):
+        if self.jumps.note(role, time.monotonic()):
             self._log_once(
                 f'{role}: expected stamps of one clock, got {by:.3g} s back again and again, with '
                 f'{self.inputs[role].counted()}; do two publish, or do their clocks differ?')

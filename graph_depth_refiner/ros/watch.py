@@ -76,13 +76,14 @@ class Jumps:
     def __init__(self) -> None:
         """Start with none."""
         self.number = 0
-        self._times: deque[float] = deque(maxlen=MANY_JUMPS)
+        self._times: dict[str, deque[float]] = {}
 
-    def note(self, now: float) -> bool:
-        """Take in a jump; return whether they come too often for a recording."""
+    def note(self, topic: str, now: float) -> bool:
+        """Take in a jump; return whether those of the topic come too often for a recording."""
         self.number += 1
-        self._times.append(now)
-        return len(self._times) == MANY_JUMPS and now - self._times[0] <= JUMPS_WITHIN
+        times = self._times.setdefault(topic, deque(maxlen=MANY_JUMPS))
+        times.append(now)
+        return len(times) == MANY_JUMPS and now - times[0] <= JUMPS_WITHIN
 
 
 class Recent:
