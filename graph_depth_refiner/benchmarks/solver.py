@@ -129,11 +129,18 @@ def plain_way(scene: Scene, repeat: int) -> tuple[float, float]:
     from graph_depth_refiner.benchmarks import reference
     guide = torch.from_numpy(scene.guide)
     graph = timed(lambda: reference.Lists(guide, scene.config), 1, warm=False)
-    solver = reference.Solver(
-        reference.Lists(guide, scene.config),
-        *(torch.from_numpy(values) for values in (scene.x, scene.d, scene.m)),
-        scene.unit, scene.config)
-    return graph, timed(solver.step, max(3, repeat // 3))
+    return graph, timed(plain_solver(scene).step, max(3, repeat // 3))
+
+
+def plain_solver(scene: Scene) -> Any:
+    """Return the plain autograd implementation, ready to take steps."""
+    import torch
+
+    from graph_depth_refiner.benchmarks import reference
+    guide, *values = (
+        torch.from_numpy(one) for one in (scene.guide, scene.x, scene.d, scene.m))
+    return reference.Solver(
+        reference.Lists(guide, scene.config), *values, scene.unit, scene.config)
 
 
 def timed(call: Callable[[], Any], repeat: int, warm: bool = True) -> float:

@@ -74,14 +74,16 @@ def run(args: argparse.Namespace) -> int:
           f'{args.noise} noise')
     print(f'{"method":18}' + ''.join(f'{text:>12}' for text in COLUMNS.values() if text))
     scores: dict[str, Scores] = {}
-    records = []
+    records, reference = [], None if args.no_reference else _reference(args.size)
     for name in names:
+        if reference:
+            reference()
         records.append(_evaluated(name, views, config, scores))
         print(f'{name:18}' + ''.join(f'{_text(records[-1][key]):>12}'
                                      for key, text in COLUMNS.items() if text))
     print_stages(records)
-    if not args.no_reference:
-        print_reference(records, args.size)
+    if reference:
+        print_reference(records, args.size, reference())
     if args.json:
         args.json.write_text(json.dumps(records, indent=1) + '\n')
     return 0
@@ -97,12 +99,15 @@ def _evaluated(name: str, views: list[View], config: RefinerConfig,
 
 
 def _follow(method: Callable[[Frame], tuple], views: list[View]) -> Scores:
-    """Let a method see the stream; kernels are loaded before the first scored frame."""
-    scores = Scores()
-    for index, view in enumerate(views):
+    """Let a method see the stream, frame after frame as from a camera, and score it then."""
+    results = []
+    for view in views:
         start = time.perf_counter()
-        depth, normals, stages, hits = method(view.frame)
-        spent = 1e3 * (time.perf_counter() - start)
+        result = method(view.frame)
+        results.append((1e3 * (time.perf_counter() - start), *result))
+    scores = Scores()
+    for index, (view, (spent, depth, normals, stages, hits)) in enumerate(
+            zip(views, results, strict=True)):
         if normals is None:  # not part of the method, and not of its time
             normals = plane_fit_normals(depth, view.frame.intrinsics)
         scores.add(index, view, depth, normals, spent, stages, hits)
@@ -185,11 +190,29 @@ def print_stages(records: list[dict[str, Any]]) -> None:
                 f'{name} {value:.1f}' for name, value in record['stages_ms'].items()))
 
 
-def print_reference(records: list[dict[str, Any]], size: str) -> None:
-    """Time one ADAM step of the paper by autograd with index lists, and compare."""
-    from graph_depth_refiner.benchmarks.solver import plain_way, Scene
+def _reference(size: str) -> Callable[[], float]:
+    """
+    Return a call that takes one ADAM step of the paper by autograd with index lists.
+
+    It returns the median milliseconds of all its steps so far. Spread over the run they meet
+    the same neighbours on the machine as the methods do.
+    """
+    from graph_depth_refiner.benchmarks.solver import plain_solver, Scene
     from graph_depth_refiner.config import preset
-    _, step = plain_way(Scene(size, preset('paper'), 0), 3)
+    solver = plain_solver(Scene(size, preset('paper'), 0))
+    solver.step()  # the first is slower
+    times: list[float] = []
+
+    def step() -> float:
+        start = time.perf_counter()
+        solver.step()
+        times.append(1e3 * (time.perf_counter() - start))
+        return float(np.median(times))
+    return step
+
+
+def print_reference(records: list[dict[str, Any]], size: str, step: float) -> None:
+    """Compare whole frames with the milliseconds of one plain step."""
     print(f'\none plain autograd step with index lists at {size}: {step:.0f} ms')
     for record in records:
         record['autograd_step_ms'] = step
