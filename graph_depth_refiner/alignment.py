@@ -22,14 +22,14 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.lift import Level
-from graph_depth_refiner.measure import thinned
+from graph_depth_refiner.measure import middle, thinned
 from graph_depth_refiner.tracking import guess_motion
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
 PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 3, 1.0))
 SHADE = 0.01  # difference of the image in [0, 1] that starts to count as an outlier
 PACE = 0.1  # pixels by which a block may move by itself before it is believed less
-STILL = 0.02  # pixels of the pyramid's level; smaller steps end the search there
+STILL = 0.1  # pixels of the pyramid's level; smaller steps end the search there
 STEADY = 0.6  # share of the usual evidence below which a plane may be of a moving thing
 BLUR = 0.8  # pixels; less and interpolation shows
 LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
@@ -63,9 +63,9 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
     some = thinned(evidence)
     if not (some > 0).any():
         return Motion(np.eye(4), trusted=False)
-    usual = float(np.median(some[some > 0]))
+    usual = middle(some[some > 0])
     steady = evidence * (evidence >= STEADY * usual)  # H W
-    near = float(np.median(planes[0][::8, ::8]))  # the unit of length is 1 / near
+    near = middle(thinned(planes[0]).ravel())  # the unit of length is 1 / near
     if not near > 0:
         return Motion(np.eye(4), trusted=False)
     tracked = guess_motion(grey, level.grey, planes[0] * (steady > 0), level.intrinsics)
@@ -85,7 +85,7 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
                 return Motion(np.eye(4), trusted=False)
             matrix = _moved(matrix, step)
             light = light + step[6:]
-            pace = max(PACE, 2 * float(np.median(found.shifts))) if found.shifts.size else PACE
+            pace = max(PACE, 2 * middle(found.shifts)) if found.shifts.size else PACE
             if _pixels(step, near, level.intrinsics.fx) < STILL * 2 ** floor:
                 break
     return Motion(matrix, _trusted(found, matrix, evidence.size / PLAN[-1][1] ** 2))

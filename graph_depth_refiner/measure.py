@@ -81,7 +81,7 @@ def noise(d: np.ndarray) -> float:
     windows = windows[(windows > 0).all((1, 2))].astype(np.float64)
     if not len(windows):
         return least
-    return max(float(np.median(_plane_residual(windows))) ** 0.5, least)
+    return max(middle(_plane_residual(windows)) ** 0.5, least)
 
 
 def _plane_residual(windows: np.ndarray) -> np.ndarray:
@@ -116,10 +116,16 @@ def thinned(image: np.ndarray) -> np.ndarray:
     return image[::step, ::step]
 
 
+def middle(values: np.ndarray) -> float:
+    """Return the median of N values, the upper one where two are in the middle."""
+    half = len(values) // 2
+    return float(np.partition(values, half)[half])
+
+
 def _typical(d: np.ndarray) -> float:
     """Return the median inverse depth of some pixels, 1 where there is none."""
     for some in (thinned(d), d):
         known = some[some > 0]
         if known.size:
-            return float(np.median(known))
+            return middle(known)
     return 1.0

@@ -28,6 +28,19 @@ FLAT_BLOCK = 1e-4  # squared gradient of the image that keeps an even block in i
 EDGE_ON = 0.8  # a plane half a pixel aside differs less than this from its point, as a ratio
 
 
+def _places() -> np.ndarray:
+    """Return where the terms of J^T J and, last in each row, of J^T r stand in the sums."""
+    rows, columns = np.triu_indices(TERMS, m=TERMS + 1)
+    places = np.zeros((TERMS, TERMS + 1), int)
+    places[rows, columns] = np.arange(SEEN)
+    square = places[:, :TERMS]
+    square += np.triu(square, 1).T
+    return places
+
+
+PLACES = _places()
+
+
 @dataclass(frozen=True, eq=False)
 class Equations:
     """Normal equations of the alignment, and how well it fits."""
@@ -43,9 +56,4 @@ class Equations:
     @classmethod
     def of_sums(cls, sums: np.ndarray, shifts: np.ndarray) -> Equations:
         """Unpack rows of the upper triangle, each followed by its J^T r, then the counts."""
-        matrix, vector, k = np.zeros((TERMS, TERMS)), np.zeros(TERMS), 0
-        for row in range(TERMS):
-            matrix[row, row:] = sums[k:k + TERMS - row]
-            vector[row] = sums[k + TERMS - row]
-            k += TERMS - row + 1
-        return cls(matrix + np.triu(matrix, 1).T, vector, shifts, *sums[SEEN:SEEN + 4])
+        return cls(sums[PLACES[:, :TERMS]], sums[PLACES[:, TERMS]], shifts, *sums[SEEN:])

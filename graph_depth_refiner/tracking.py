@@ -19,9 +19,10 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
+from graph_depth_refiner.measure import middle
 
-TILE = 20  # pixels; the best corner of every tile is followed
-CORNER = 5  # pixels, side of the window a corner must show in
+TILE = 10  # pixels of the halved image; the best corner of every tile is followed
+CORNER = 3  # pixels of it, side of the window a corner must show in
 WINDOW, LEVELS = 11, 2  # side of the window that is followed, and levels of the pyramid above
 CLOSE = 0.5  # pixels by which a corner may be off the motion it belongs to
 TRIES = 50  # motions that are guessed
@@ -36,7 +37,7 @@ def guess_motion(before: np.ndarray, now: np.ndarray, d: np.ndarray,
     The images are H W in [0, 1]; d is the inverse depth of the first, 0 where unknown. What
     moves by itself is outvoted as long as it is the smaller part.
     """
-    if min(before.shape) < 2 * TILE:
+    if min(before.shape) < 4 * TILE:
         return None
     images = [(image * np.float32(255)).astype(np.uint8) for image in (before, now)]
     x, y = corners(images[0])
@@ -49,7 +50,7 @@ def guess_motion(before: np.ndarray, now: np.ndarray, d: np.ndarray,
     k = intrinsics
     rays = np.stack([(x - k.cx) / k.fx, (y - k.cy) / k.fy, np.ones(len(x))], axis=-1)[known]
     points = rays / d[y, x][known, None]  # N 3
-    unit = np.median(points[:, 2])  # free of the scale of the scene
+    unit = middle(points[:, 2])  # free of the scale of the scene
     camera = np.array([[k.fx, 0, k.cx], [0, k.fy, k.cy], [0, 0, 1]])
     try:
         done, turn, shift, agreeing = cv2.solvePnPRansac(
@@ -66,8 +67,10 @@ def guess_motion(before: np.ndarray, now: np.ndarray, d: np.ndarray,
 
 def corners(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return column and row of the best corner of every tile of an image, H W uint8."""
-    rows, columns = (side // TILE for side in image.shape)
-    score = cv2.cornerMinEigenVal(image, CORNER)[:rows * TILE, :columns * TILE]
+    small = cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+    rows, columns = (side // TILE for side in small.shape)
+    score = cv2.cornerMinEigenVal(small, CORNER)[:rows * TILE, :columns * TILE]
     tiles = score.reshape(rows, TILE, columns, TILE).swapaxes(1, 2).reshape(-1, TILE * TILE)
     best, tile = tiles.argmax(axis=1), np.arange(rows * columns)
-    return tile % columns * TILE + best % TILE, tile // columns * TILE + best // TILE
+    return (2 * (tile % columns * TILE + best % TILE),
+            2 * (tile // columns * TILE + best // TILE))

@@ -28,7 +28,7 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.graph_cache import CachedGraph
 from graph_depth_refiner.lift import Level
-from graph_depth_refiner.measure import thinned
+from graph_depth_refiner.measure import middle, thinned
 from graph_depth_refiner.problem import Memory
 from graph_depth_refiner.voting_rules import CARRIED_SHARE
 
@@ -139,7 +139,7 @@ def voices(m: np.ndarray, evidence: np.ndarray) -> np.ndarray:
     some = thinned(evidence)
     if not (some > 0).any():
         return m
-    usual = np.float32(np.median(some[some > 0]))
+    usual = np.float32(middle(some[some > 0]))
     return m * (1 + np.float32(CARRIED_SHARE) * np.maximum(usual - 2 * evidence, 0))
 
 
@@ -194,7 +194,7 @@ def _follow(stages: Stages, past: Past, level: Level, motion: Motion) -> Carried
         past.planes, past.evidence, past.color, motion.matrix, level.intrinsics)
     both = (thinned(evidence) > 0) & (thinned(level.m) > 0)
     residual = np.abs(thinned(level.d) - thinned(planes[0]))[both]
-    spread = 1.4826 * float(np.median(residual)) / USUAL if residual.size else 0.0
+    spread = 1.4826 * middle(residual) / USUAL if residual.size else 0.0
     sigma = min(max(spread, level.sigma), LOOSEST * level.sigma)
     return Carried(planes, evidence, color, motion.matrix, sigma)
 

@@ -62,8 +62,9 @@ def test_no_guess_without_corners_or_depth():
 
 
 def test_every_tile_has_its_best_corner():
-    image = np.zeros((2 * TILE, 3 * TILE), np.uint8)
-    top, left = TILE + 6, 2 * TILE + 6
+    side = 2 * TILE  # in the image itself
+    image = np.zeros((2 * side, 3 * side), np.uint8)
+    top, left = side + 6, 2 * side + 6
     image[top:, left:] = 255  # one corner, in the last tile
     x, y = corners(image)
     assert len(x) == 6 and abs(x[5] - left) <= 2 and abs(y[5] - top) <= 2

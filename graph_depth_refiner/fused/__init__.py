@@ -83,10 +83,9 @@ def _settle_cache() -> None:
         sys.modules['numba'].core.config.CACHE_DIR = os.environ[_VARIABLE]
 
 
-# Threads that wait for the next kernel sleep. OpenMP's default is to spin, which on a robot takes
-# the cores from the processes around us, and from the kernels themselves. But waking a thread
-# takes as long as some kernels do: it first spins for some 0.05 ms, which is about the time from
-# one kernel of a frame to the next, and not much if another process has the core.
+# Threads that wait for the next kernel sleep: OpenMP's default is to spin for ever. But waking
+# one takes 0.1 ms, as long as some kernels do, so it first spins for some 0.3 ms, which is more
+# than the time from one kernel of a frame to the next. The node asks for less.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
-os.environ.setdefault('GOMP_SPINCOUNT', '1500')
+os.environ.setdefault('GOMP_SPINCOUNT', '15000')
 _settle_cache()

@@ -27,12 +27,17 @@ from numba import njit
 import numpy as np
 
 from graph_depth_refiner.fused.vectors import (
+    abs_run,
     inside_run,
     inverse_root,
+    inverse_run,
     LANES,
+    less_run,
     load_run,
+    root_run,
     spread_run,
     store_run,
+    sum_run,
 )
 from graph_depth_refiner.problem import BETA1, BETA2, EPSILON, REGULARISERS, SMOOTHING
 
@@ -228,25 +233,39 @@ def nltgv(z, w, y, r, alpha, g):
 @njit(**INLINE)
 def update_row(z, d, m, y, r, gradient, first, second, out, lam, rate, slope_rate, two):
     """Turn the gradient of a row into its ADAM step; return how many are not finite."""
+    n, s = d.shape[1], U(r)
+    whole = n - n % LANES
+    small, by, bias = spread_run(SMOOTH2), spread_run(lam), spread_run(two)
+    keep1, keep2 = spread_run(np.float32(BETA1)), spread_run(np.float32(BETA2))
+    take1, take2 = spread_run(ONE - np.float32(BETA1)), spread_run(ONE - np.float32(BETA2))
+    tiny, limit = spread_run(np.float32(EPSILON)), spread_run(LIMIT)
+    good = spread_run(ZERO)
     bad = 0
-    n = U(d.shape[1])
-    s = U(r)
-    b1, b2 = np.float32(BETA1), np.float32(BETA2)
     for k in range(3):
         lr = rate if k == 0 else slope_rate
+        pace = spread_run(lr)
         g, old, new = gradient[k], z[k, y + r], out[k, y + r]
         one, sq = first[k, y], second[k, y]
-        for x in range(n):
-            g[s + x] *= lam
-        if k == 0:
-            for x in range(n):
-                e = old[s + x] - d[y, x]
-                g[s + x] += m[y, x] * e / math.sqrt(e * e + SMOOTH2)
-        for x in range(n):
-            v = g[s + x]
-            one[x] = b1 * one[x] + (ONE - b1) * v
-            sq[x] = b2 * sq[x] + (ONE - b2) * v * v
-            to = old[s + x] - lr * one[x] / (math.sqrt(sq[x] * two) + np.float32(EPSILON))
+        for x in range(U(0), U(whole), U(LANES)):
+            v, here = load_run(g, s + x) * by, load_run(old, s + x)
+            if k == 0:
+                e = here - load_run(d[y], x)
+                v = v + load_run(m[y], x) * e * inverse_root(e * e + small)
+            mean = keep1 * load_run(one, x) + take1 * v
+            square = keep2 * load_run(sq, x) + take2 * v * v
+            to = here - pace * mean * inverse_run(root_run(square * bias) + tiny)
+            store_run(one, x, mean)
+            store_run(sq, x, square)
+            store_run(new, s + x, to)
+            good = good + less_run(abs_run(to), limit)
+        for x in range(U(whole), U(n)):  # the same for the rest, one by one
+            v, here = g[s + x] * lam, old[s + x]
+            if k == 0:
+                e = here - d[y, x]
+                v += m[y, x] * e / math.sqrt(e * e + SMOOTH2)
+            one[x] = np.float32(BETA1) * one[x] + (ONE - np.float32(BETA1)) * v
+            sq[x] = np.float32(BETA2) * sq[x] + (ONE - np.float32(BETA2)) * v * v
+            to = here - lr * one[x] / (math.sqrt(sq[x] * two) + np.float32(EPSILON))
             new[s + x] = to
             bad += not abs(to) < LIMIT
-    return bad
+    return bad + 3 * whole - int(sum_run(good))

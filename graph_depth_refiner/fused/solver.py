@@ -24,6 +24,7 @@ from graph_depth_refiner.fused.energy import energy as _energy
 from graph_depth_refiner.fused.packed import adam_packed, pack, Packed
 from graph_depth_refiner.fused.rows import (
     FUSED,
+    INLINE,
     NEIGHBOURHOOD,
     NLTGV,
     nltgv,
@@ -157,32 +158,45 @@ def memory(state: State) -> Memory:
 def _adam(
         w, regulariser, z, d, m, first, second, out, bad, strips, lam, alpha, rate, slope_rate,
         two):
-    height, width = d.shape
+    height = d.shape[0]
     r = (z.shape[1] - height) // 2
-    rows = 2 * r + 1
     for strip in prange(strips):
-        top = height * strip // strips
-        end = height * (strip + 1) // strips
-        # of the rows around the present one: own gradient, inverse norms, whole gradient
-        own = np.zeros((rows, 3, z.shape[2]), np.float32)
-        rises = np.zeros((rows, z.shape[2]), np.float32)
-        turns = np.zeros((rows, z.shape[2]), np.float32)
-        g = np.empty((3, z.shape[2]), np.float32)
-        for y in range(top - r, end + r):
-            if 0 <= y < height and regulariser != NLTGV:
-                own_rises(z, w, y, r, own[y % rows], rises[y % rows])
-                if regulariser == NEIGHBOURHOOD:
-                    turn_norms(z, w, y, r, turns[y % rows])
-            if y - r < top:
-                continue
-            if regulariser == NLTGV:
-                nltgv(z, w, y - r, r, alpha, g)
-            else:
-                planar(
-                    z, w, y - r, r, alpha, own[(y - r) % rows], rises, turns,
-                    regulariser == NEIGHBOURHOOD, g)
-            bad[y - r] = update_row(
-                z, d, m, y - r, r, g, first, second, out, lam, rate, slope_rate, two)
+        top, end = height * strip // strips, height * (strip + 1) // strips
+        if r == 1:  # known beforehand, the loops over edges are laid out flat
+            _strip(top, end, 1, w, regulariser, z, d, m, first, second, out, bad, lam, alpha,
+                   rate, slope_rate, two)
+        else:
+            _strip(top, end, r, w, regulariser, z, d, m, first, second, out, bad, lam, alpha,
+                   rate, slope_rate, two)
+
+
+@njit(**INLINE)
+def _strip(
+        top, end, r, w, regulariser, z, d, m, first, second, out, bad, lam, alpha, rate,
+        slope_rate, two):
+    """Step the rows from `top` to before `end`."""
+    height = d.shape[0]
+    rows = 2 * r + 1
+    # of the rows around the present one: own gradient, inverse norms, whole gradient
+    own = np.zeros((rows, 3, z.shape[2]), np.float32)
+    rises = np.zeros((rows, z.shape[2]), np.float32)
+    turns = np.zeros((rows, z.shape[2]), np.float32)
+    g = np.empty((3, z.shape[2]), np.float32)
+    for y in range(top - r, end + r):
+        if 0 <= y < height and regulariser != NLTGV:
+            own_rises(z, w, y, r, own[y % rows], rises[y % rows])
+            if regulariser == NEIGHBOURHOOD:
+                turn_norms(z, w, y, r, turns[y % rows])
+        if y - r < top:
+            continue
+        if regulariser == NLTGV:
+            nltgv(z, w, y - r, r, alpha, g)
+        else:
+            planar(
+                z, w, y - r, r, alpha, own[(y - r) % rows], rises, turns,
+                regulariser == NEIGHBOURHOOD, g)
+        bad[y - r] = update_row(
+            z, d, m, y - r, r, g, first, second, out, lam, rate, slope_rate, two)
 
 
 @njit(**FUSED)

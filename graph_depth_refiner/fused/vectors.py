@@ -108,14 +108,34 @@ def inside_run(typing, values, first, size):
     return run(run, types.int32, types.int32), generate
 
 
+def _root(builder, values):
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), f'llvm.sqrt.v{LANES}f32')
+    return builder.call(function, [values], fastmath=_FLAGS)
+
+
 @intrinsic
 def inverse_root(typing, values):
     """Return 1 / sqrt, by the processor's estimate if it has one."""
     def generate(context, builder, signature, arguments):
-        root = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), f'llvm.sqrt.v{LANES}f32')
         ones = ir.Constant(_VECTOR, [1.0] * LANES)
-        return builder.fdiv(ones, builder.call(root, arguments, fastmath=_FLAGS), flags=_FLAGS)
+        return builder.fdiv(ones, _root(builder, arguments[0]), flags=_FLAGS)
+    return run(run), generate
+
+
+@intrinsic
+def root_run(typing, values):
+    """Return the square roots."""
+    def generate(context, builder, signature, arguments):
+        return _root(builder, arguments[0])
+    return run(run), generate
+
+
+@intrinsic
+def inverse_run(typing, values):
+    """Return 1 / values."""
+    def generate(context, builder, signature, arguments):
+        return builder.fdiv(ir.Constant(_VECTOR, [1.0] * LANES), *arguments, flags=_FLAGS)
     return run(run), generate
 
 
