@@ -25,6 +25,9 @@ from graph_depth_refiner.frame import Frame, Intrinsics
 
 SAMPLES = 5000  # pixels for a median over the image
 WINDOW, WINDOWS = 5, 400  # side of the windows that show the noise, and how many
+# the two slopes of a plane over such a window, of length one: n*n 2
+SLOPES = np.stack([a.ravel() / np.linalg.norm(a) for a in np.meshgrid(
+    *2 * [np.arange(WINDOW) - WINDOW // 2])], axis=-1)
 # noise below this share of the inverse depth is not told apart from none
 LEAST_NOISE = 1e-4
 # nor is there a disparity of less than this or more than its inverse, in pixels
@@ -75,25 +78,22 @@ def noise(d: np.ndarray) -> float:
     least = LEAST_NOISE * _typical(d)
     if min(d.shape) < WINDOW:
         return least
-    windows = np.lib.stride_tricks.sliding_window_view(d, (WINDOW, WINDOW))  # h w n n
-    stride = max(1, round((windows.shape[0] * windows.shape[1] / WINDOWS) ** 0.5))
-    windows = windows[::stride, ::stride].reshape(-1, WINDOW, WINDOW)
-    windows = windows[(windows > 0).all((1, 2))].astype(np.float64)
+    stride = max(1, round((d.size / WINDOWS) ** 0.5))
+    rows, columns = (np.arange(0, side - WINDOW + 1, stride) for side in d.shape)
+    inside = np.arange(WINDOW)
+    windows = d[(rows[:, None, None, None] + inside[:, None]),
+                (columns[:, None, None] + inside)].reshape(-1, WINDOW * WINDOW)  # N n*n
+    windows = windows[(windows > 0).all(axis=1)].astype(np.float64)
     if not len(windows):
         return least
     return max(middle(_plane_residual(windows)) ** 0.5, least)
 
 
 def _plane_residual(windows: np.ndarray) -> np.ndarray:
-    """Return the variance about the least-squares plane of each window, N n n."""
-    side = windows.shape[-1]
-    offset = np.arange(side) - (side - 1) / 2
-    spread = side * (offset ** 2).sum()
-    centred = windows - windows.mean((1, 2), keepdims=True)
-    across = (centred.sum(1) @ offset) ** 2 / spread
-    along = (centred.sum(2) @ offset) ** 2 / spread
-    left = (centred ** 2).sum((1, 2)) - across - along
-    return np.maximum(left, 0) / (side * side - 3)
+    """Return the variance about the least-squares plane of each window, N n*n."""
+    values = windows - windows.mean(axis=1, keepdims=True)
+    left = np.square(values).sum(axis=1) - np.square(values @ SLOPES).sum(axis=1)
+    return np.maximum(left, 0) / (windows.shape[1] - 3)
 
 
 def guide_image(image: np.ndarray, color: bool) -> np.ndarray:

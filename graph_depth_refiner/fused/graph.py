@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import cv2
 from numba import get_num_threads, njit, prange
 import numpy as np
 
@@ -51,7 +52,8 @@ def build(guide: np.ndarray, config: RefinerConfig, out=None, rows=None) -> np.n
     window, patch = config.graph_window, config.graph_patch
     edges = window * window - 1
     pad = window // 2 + patch // 2
-    padded = np.pad(guide, ((0, 0), (pad, pad), (pad, pad)), 'edge')
+    padded = np.stack([
+        cv2.copyMakeBorder(one, pad, pad, pad, pad, cv2.BORDER_REPLICATE) for one in guide])
     w = np.empty((edges, height, width), np.float32) if out is None else out
     top, end = (0, height) if rows is None else rows
     keep = config.graph_neighbours if config.graph_neighbours < edges else 0

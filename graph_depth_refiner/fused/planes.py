@@ -190,27 +190,45 @@ def _choose(own, first, fits, y, side, reaches, less, noise, shade, best):
     store_run(best[3], first, best_y)
 
 
+@njit(inline='always')
+def _agrees(other, weight, value, plane, px, py, close):
+    """Tell whether a neighbour is close to a measurement and not to its plane."""
+    there = plane[0] + plane[1] * px + plane[2] * py
+    return weight > 0 and abs(other - value) < close and abs(other - there) > close
+
+
+@njit(nogil=True, cache=True)
+def _agreeing(d, m, y, x, plane, close):
+    """Count the neighbours that do."""
+    height, width = d.shape
+    count = 0
+    for v in range(max(0, y - 2), min(height, y + 3)):
+        for u in range(max(0, x - 2), min(width, x + 3)):
+            count += _agrees(d[v, u], m[v, u], d[y, x], plane, u - x, v - y, close)
+    return count
+
+
 @njit(parallel=True, nogil=True, cache=True)
 def _rescue(d, m, sigma, planes, cost):
     """Refit where a few neighbours agree with a measurement and not with its plane."""
     height, width = d.shape
     far, close = np.float32(FAR) * sigma, np.float32(CLOSE) * sigma
     start = planes.copy()
-    for y in prange(height):
+    for row in prange(height):
+        y = np.int64(row)  # prange counts unsigned
         for x in range(width):
             value = d[y, x]
             if m[y, x] <= 0 or abs(value - start[0, y, x]) <= far:
                 continue
-            count = 0
+            near = start[0, y, x], start[1, y, x], start[2, y, x]
+            if _agreeing(d, m, y, x, near, close) <= LEAST_AGREE:  # the pixel itself is one
+                continue
             s, sx, sy, sd, sxx, sxy, syy, sxd, syd = 0., 0., 0., 0., 0., 0., 0., 0., 0.
             for v in range(max(0, y - 2), min(height, y + 3)):
                 for u in range(max(0, x - 2), min(width, x + 3)):
-                    other = d[v, u]
                     px, py = u - x, v - y
-                    plane = start[0, y, x] + start[1, y, x] * px + start[2, y, x] * py
-                    if m[v, u] > 0 and abs(other - value) < close and abs(other - plane) > close:
-                        count += 1
-                        w, off = float(m[v, u]), float(other - value)
+                    if _agrees(d[v, u], m[v, u], value, near, px, py, close):
+                        w, off = float(m[v, u]), float(d[v, u] - value)
                         s += w
                         sx += w * px
                         sy += w * py
@@ -220,8 +238,6 @@ def _rescue(d, m, sigma, planes, cost):
                         syy += w * py * py
                         sxd += w * px * off
                         syd += w * py * off
-            if count <= LEAST_AGREE:  # the pixel itself is among them
-                continue
             ax, ay, ad = sx / s, sy / s, sd / s
             xx, xy, yy = sxx / s - ax * ax + FLAT, sxy / s - ax * ay, syy / s - ay * ay + FLAT
             xd, yd = sxd / s - ax * ad, syd / s - ay * ad

@@ -27,7 +27,7 @@ import numpy as np
 
 from graph_depth_refiner.fused.fading import fading
 from graph_depth_refiner.fused.holes import weighted_median
-from graph_depth_refiner.fused.rows import FUSED, ONE, step_to, U, ZERO
+from graph_depth_refiner.fused.rows import FUSED, ONE, step_to, U, with_margin, ZERO
 from graph_depth_refiner.prepare_rules import LEAST_SPREAD, LEAST_WEIGHT, RIDGE, VOTERS
 from graph_depth_refiner.problem import window_of
 
@@ -71,8 +71,7 @@ def give_way(w: np.ndarray, x: np.ndarray, half: float) -> np.ndarray:
 
 
 def _with_margin(x, w):
-    r = window_of(len(w)) // 2
-    return np.pad(x, ((0, 0), (r, r), (r, r)))
+    return with_margin(x, 1.0, window_of(len(w)) // 2)
 
 
 @njit(parallel=True, **FUSED)
