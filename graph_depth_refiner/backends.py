@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from graph_depth_refiner.compile_once import compile_once
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.problem import Terms
 
@@ -75,6 +76,7 @@ class Fused(Backend):
     name = 'fused'
 
     def _module(self, stage: str) -> str:
+        compile_once()
         return f'{_PACKAGE}.fused.{stage}'
 
     def array(self, values: np.ndarray) -> np.ndarray:

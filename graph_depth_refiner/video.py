@@ -24,6 +24,7 @@ import numpy as np
 
 from graph_depth_refiner import alignment, lift
 from graph_depth_refiner.alignment import Motion
+from graph_depth_refiner.compile_once import compile_once
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.graph_cache import CachedGraph
@@ -87,7 +88,10 @@ class Stages:
 
     def __init__(self) -> None:
         """Import them."""
-        package = __package__ + ('.fused' if find_spec('numba') else '')
+        package = __package__
+        if find_spec('numba'):
+            compile_once()
+            package += '.fused'
         for name in ('planes', 'voting', 'temporal', 'motion', 'lift', 'results'):
             setattr(self, name, import_module(f'{package}.{name}'))
 

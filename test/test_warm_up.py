@@ -15,11 +15,15 @@
 
 from dataclasses import replace
 from importlib import import_module
+from logging.handlers import BufferingHandler
 import pkgutil
+import shutil
+import sys
 
 import numpy as np
 import pytest
 
+from graph_depth_refiner import compile_once
 from graph_depth_refiner.cli import main
 from graph_depth_refiner.config import preset, PRESETS
 from graph_depth_refiner.lift import BIG
@@ -61,3 +65,30 @@ def test_the_first_frames_compile_nothing(warm, name, size):
         frame, image=np.ascontiguousarray(frame.image[..., 0]), confidence=None,
         intrinsics=replace(frame.intrinsics, baseline=0.1)))
     assert loaded() == warm
+
+
+@pytest.fixture
+def empty_store(monkeypatch, tmp_path):
+    pytest.importorskip('numba')
+    import_module('graph_depth_refiner.fused')  # settles the folder, which is then another
+    monkeypatch.setenv('NUMBA_CACHE_DIR', str(tmp_path / 'store'))
+    return tmp_path / 'store'
+
+
+def test_kernels_are_stored_by_another_process_once(monkeypatch, empty_store):
+    monkeypatch.setattr(sys, 'executable', shutil.which('true'))
+    compile_once.compile_once.__wrapped__()
+    assert [file.name.partition('-')[0] for file in empty_store.iterdir()] == ['complete']
+    monkeypatch.setattr(sys, 'executable', '/there/is/none')
+    compile_once.compile_once.__wrapped__()  # needs it no more
+
+
+@pytest.mark.parametrize('python', [shutil.which('false'), '/there/is/none'])
+def test_kernels_that_cannot_be_stored_are_compiled_here(
+        monkeypatch, empty_store, python):
+    said = BufferingHandler(100)
+    monkeypatch.setattr(compile_once._LOG, 'handlers', [said])
+    monkeypatch.setattr(sys, 'executable', python)
+    compile_once.compile_once.__wrapped__()
+    assert 'kernels: expected to store them, got' in said.buffer[-1].getMessage()
+    assert not list(empty_store.iterdir())

@@ -68,7 +68,7 @@ class DemoMonitor(Node):
         """Subscribe to everything."""
         super().__init__('demo_monitor')
         self._seconds = self.declare_parameter('seconds', 8.0).value
-        self._patience = self.declare_parameter('patience', 90.0).value
+        self._patience = self.declare_parameter('patience', 240.0).value
         rate = self.declare_parameter('rate', 10.0).value
         self._png = Path(self.declare_parameter('png', 'demo.png').value)
         self._result = self.declare_parameter('result', '').value

@@ -104,48 +104,68 @@ def _pack(w, out, out_offset, back, back_offset, bounds):
 @njit(parallel=True, **FUSED)
 def adam_packed(
         edges, out_w, out_offset, back_w, back_offset, bounds, z, d, m, first, second, out, bad,
-        strips, lam, alpha, rate, slope_rate, two):
-    """Take an ADAM step of the planar energy, strip by strip of rows."""
+        strips, lam, alpha, rates, slope_rates, twos):
+    """
+    Take ADAM steps of the planar energy, strip by strip of rows; return how many were finite.
+
+    The first goes from z to out, the next back again, and so on.
+    """
+    height = d.shape[0]
+    for k in range(rates.size):
+        here, there = (z, out) if k % 2 == 0 else (out, z)
+        rate, slope_rate, two = rates[k], slope_rates[k], twos[k]
+        for strip in prange(strips):
+            top, end = height * strip // strips, height * (strip + 1) // strips
+            _strip(
+                top, end, edges, out_w, out_offset, back_w, back_offset, bounds, here, d, m,
+                first, second, there, bad, lam, alpha, rate, slope_rate, two)
+        if bad.any():
+            return k
+    return rates.size
+
+
+@njit(**INLINE)
+def _strip(
+        top, end, edges, out_w, out_offset, back_w, back_offset, bounds, z, d, m, first, second,
+        out, bad, lam, alpha, rate, slope_rate, two):
+    """Step the rows from `top` to before `end`."""
     height, width = d.shape
     r = (z.shape[1] - height) // 2
     stride, rows = z.shape[2], 2 * r + 1
     runs = (width + LANES - 1) // LANES
     planes_d, planes_x, planes_y = z[0].reshape(-1), z[1].reshape(-1), z[2].reshape(-1)
-    for strip in prange(strips):
-        top = height * strip // strips
-        end = height * (strip + 1) // strips
-        fx, fy, shift, near = _steps(edges, stride, r)
-        # of the rows around the present one: own gradient and inverse norms
-        own = np.zeros((3, rows * stride), np.float32)
-        inverse = np.zeros(rows * stride, np.float32)
-        g = np.empty((3, stride), np.float32)
-        for y in range(top - r, end + r):
-            for k in range(runs if 0 <= y < height else 0):
-                x = min(k * LANES, width - LANES)
-                s = U((y + r) * stride + x + r)
-                begin, last = bounds[0, y * runs + k], bounds[1, y * runs + k]
-                _own_rises(
-                    planes_d, planes_x, planes_y, s, out_w, out_offset, begin, last, fx, fy,
-                    shift, own, inverse, U((y % rows) * stride + x + r))
-            t = y - r
-            if t < top:
-                continue
-            _near(edges, t, stride, r, near)
-            for k in range(runs):
-                x = min(k * LANES, width - LANES)
-                s = U((t + r) * stride + x + r)
-                b = t * runs + k
-                gd, gx, gy = _come(
-                    planes_d, planes_x, planes_y, s, back_w, back_offset, bounds[2, b],
-                    bounds[3, b], fx, fy, shift, inverse, near, U(x))
-                hx, hy = _leave(
-                    planes_x, planes_y, s, out_w, out_offset, bounds[0, b], bounds[1, b], shift)
-                at, to = U((t % rows) * stride + x + r), U(x + r)
-                store_run(g[0], to, gd - load_run(own[0], at))
-                store_run(g[1], to, spread_run(alpha) * (gx + hx) - load_run(own[1], at))
-                store_run(g[2], to, spread_run(alpha) * (gy + hy) - load_run(own[2], at))
-            bad[t] = update_row(
-                z, d, m, t, r, g, first, second, out, lam, rate, slope_rate, two)
+    fx, fy, shift, near = _steps(edges, stride, r)
+    # of the rows around the present one: own gradient and inverse norms
+    own = np.zeros((3, rows * stride), np.float32)
+    inverse = np.zeros(rows * stride, np.float32)
+    g = np.empty((3, stride), np.float32)
+    for y in range(top - r, end + r):
+        for k in range(runs if 0 <= y < height else 0):
+            x = min(k * LANES, width - LANES)
+            s = U((y + r) * stride + x + r)
+            begin, last = bounds[0, y * runs + k], bounds[1, y * runs + k]
+            _own_rises(
+                planes_d, planes_x, planes_y, s, out_w, out_offset, begin, last, fx, fy,
+                shift, own, inverse, U((y % rows) * stride + x + r))
+        t = y - r
+        if t < top:
+            continue
+        _near(edges, t, stride, r, near)
+        for k in range(runs):
+            x = min(k * LANES, width - LANES)
+            s = U((t + r) * stride + x + r)
+            b = t * runs + k
+            gd, gx, gy = _come(
+                planes_d, planes_x, planes_y, s, back_w, back_offset, bounds[2, b],
+                bounds[3, b], fx, fy, shift, inverse, near, U(x))
+            hx, hy = _leave(
+                planes_x, planes_y, s, out_w, out_offset, bounds[0, b], bounds[1, b], shift)
+            at, to = U((t % rows) * stride + x + r), U(x + r)
+            store_run(g[0], to, gd - load_run(own[0], at))
+            store_run(g[1], to, spread_run(alpha) * (gx + hx) - load_run(own[1], at))
+            store_run(g[2], to, spread_run(alpha) * (gy + hy) - load_run(own[2], at))
+        bad[t] = update_row(
+            z, d, m, t, r, g, first, second, out, lam, rate, slope_rate, two)
 
 
 @njit(**INLINE)

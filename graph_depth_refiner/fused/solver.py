@@ -21,6 +21,7 @@ from numba import get_num_threads, njit, prange
 import numpy as np
 
 from graph_depth_refiner.fused.energy import energy as _energy
+from graph_depth_refiner.fused.nearest import BEHIND, collect, EDGES, leave, pair_weights
 from graph_depth_refiner.fused.packed import adam_packed, pack, Packed
 from graph_depth_refiner.fused.rows import (
     FUSED,
@@ -47,6 +48,7 @@ from graph_depth_refiner.problem import (
 
 # With at least so many edges per pixel it pays to pack the graph before the first step.
 MANY_EDGES = 48
+NOTHING = np.empty((0, 0, 0), np.float32)
 
 
 @dataclass
@@ -59,6 +61,7 @@ class State:
     second: np.ndarray  # 3 H W
     bad: np.ndarray  # H, how many values were not finite in the last step
     w: np.ndarray  # O H W
+    both: np.ndarray  # 4 H W: both ends of an edge together, or nothing: see nearest.py
     d: np.ndarray  # H W
     m: np.ndarray  # H W
     unit: float
@@ -75,50 +78,40 @@ def init(x, w, d, m, unit: float, terms: Terms, memory: Memory | None = None) ->
     second = np.zeros(x.shape, np.float32) if memory is None else memory.second.copy()
     x, w, d, m, second = wide_enough(x, w, d, m, second)
     z = with_margin(x, unit, window_of(len(w)) // 2)
+    both = pair_weights(w) if len(w) == EDGES and terms.regulariser == 'planar' else NOTHING
     return State(
         z, z.copy(), np.zeros(x.shape, np.float32), second, np.zeros(len(d), np.int64),
-        w, d * np.float32(1 / unit), m, unit, terms, 0 if memory is None else memory.count, width,
+        w, both, d * np.float32(1 / unit), m, unit, terms,
+        0 if memory is None else memory.count, width,
         pack(w) if len(w) >= MANY_EDGES and terms.regulariser == 'planar' else None)
 
 
 def step(state: State, rate: float, slope_rate: float) -> None:
     """Take one ADAM step of about `rate` units in d, unless it would not be finite."""
-    if not finite(state):
-        return
-    count = state.count + 1
-    one = 1 / (1 - BETA1 ** count)
-    two = 1 / (1 - BETA2 ** count)
-    terms = state.terms
-    planes_and_moments = (
-        state.z, state.d, state.m, state.first, state.second, state.next, state.bad,
-        min(len(state.d), get_num_threads()), np.float32(terms.lam), np.float32(terms.alpha),
-        np.float32(rate * one), np.float32(slope_rate * one), np.float32(two))
-    if state.packed is None:
-        _adam(state.w, REGULARISERS.index(terms.regulariser), *planes_and_moments)
-    else:
-        adam_packed(len(state.w), *state.packed.arrays(), *planes_and_moments)
-    if finite(state):
-        state.z, state.next = state.next, state.z
-        state.count = count
-        state.taken += 1
+    _take(state, np.array([rate]), np.array([slope_rate]))
 
 
 def steps(state: State, rates: list[float], slope_share: float) -> None:
     """Take the steps one after the other, as `step` does, without coming back in between."""
-    if state.packed is not None:  # its steps are long, and coming back costs nothing
-        for rate in rates:
-            step(state, rate, rate * slope_share)
-        return
+    _take(state, np.array(rates), np.array(rates) * slope_share)
+
+
+def _take(state, rates, slope_rates):
+    """Take steps as long as they are finite."""
     if not finite(state):
         return
     counts = state.count + 1.0 + np.arange(len(rates))
-    scaled = np.asarray(rates) / (1 - BETA1 ** counts)
+    one, two = 1 / (1 - BETA1 ** counts), 1 / (1 - BETA2 ** counts)
     terms = state.terms
-    taken = _adam_steps(
-        state.w, REGULARISERS.index(terms.regulariser), state.z, state.d, state.m, state.first,
-        state.second, state.next, state.bad, min(len(state.d), get_num_threads()),
-        np.float32(terms.lam), np.float32(terms.alpha), scaled.astype(np.float32),
-        (scaled * slope_share).astype(np.float32), (1 / (1 - BETA2 ** counts)).astype(np.float32))
+    planes_and_moments = (
+        state.z, state.d, state.m, state.first, state.second, state.next, state.bad,
+        min(len(state.d), get_num_threads()), np.float32(terms.lam), np.float32(terms.alpha),
+        np.float32(rates * one), np.float32(slope_rates * one), np.float32(two))
+    if state.packed is None:
+        taken = _adam(
+            state.w, state.both, REGULARISERS.index(terms.regulariser), *planes_and_moments)
+    else:
+        taken = adam_packed(len(state.w), *state.packed.arrays(), *planes_and_moments)
     if taken % 2:
         state.z, state.next = state.next, state.z
     state.count += taken
@@ -156,18 +149,27 @@ def memory(state: State) -> Memory:
 
 @njit(parallel=True, **FUSED)
 def _adam(
-        w, regulariser, z, d, m, first, second, out, bad, strips, lam, alpha, rate, slope_rate,
-        two):
+        w, both, regulariser, z, d, m, first, second, out, bad, strips, lam, alpha, rates,
+        slope_rates, twos):
+    """Step from z to out and back again; return how many steps were finite."""
     height = d.shape[0]
     r = (z.shape[1] - height) // 2
-    for strip in prange(strips):
-        top, end = height * strip // strips, height * (strip + 1) // strips
-        if r == 1:  # known beforehand, the loops over edges are laid out flat
-            _strip(top, end, 1, w, regulariser, z, d, m, first, second, out, bad, lam, alpha,
-                   rate, slope_rate, two)
-        else:
-            _strip(top, end, r, w, regulariser, z, d, m, first, second, out, bad, lam, alpha,
-                   rate, slope_rate, two)
+    for k in range(rates.size):
+        here, there = (z, out) if k % 2 == 0 else (out, z)
+        rate, slope_rate, two = rates[k], slope_rates[k], twos[k]
+        for strip in prange(strips):
+            top, end = height * strip // strips, height * (strip + 1) // strips
+            if both.size:
+                _strip_of_nearest(
+                    top, end, w, both, here, d, m, first, second, there, bad, lam, alpha, rate,
+                    slope_rate, two)
+            else:
+                _strip(
+                    top, end, r, w, regulariser, here, d, m, first, second, there, bad, lam,
+                    alpha, rate, slope_rate, two)
+        if bad.any():
+            return k
+    return rates.size
 
 
 @njit(**INLINE)
@@ -199,15 +201,20 @@ def _strip(
             z, d, m, y - r, r, g, first, second, out, lam, rate, slope_rate, two)
 
 
-@njit(**FUSED)
-def _adam_steps(
-        w, regulariser, z, d, m, first, second, out, bad, strips, lam, alpha, rates, slope_rates,
-        twos):
-    """Step from z to out and back again; return how many steps were finite."""
-    for k in range(rates.size):
-        here, there = (z, out) if k % 2 == 0 else (out, z)
-        _adam(w, regulariser, here, d, m, first, second, there, bad, strips, lam, alpha,
-              rates[k], slope_rates[k], twos[k])
-        if bad.any():
-            return k
-    return rates.size
+@njit(**INLINE)
+def _strip_of_nearest(
+        top, end, w, both, z, d, m, first, second, out, bad, lam, alpha, rate, slope_rate, two):
+    """Step the rows from `top` to before `end` where the window is 3x3."""
+    height, width = d.shape
+    own = np.zeros((3, 3, width + 2), np.float32)
+    inverse = np.zeros((3, width + 2), np.float32)
+    asked = np.zeros((3, EDGES, width + 2), np.float32)
+    turned = np.zeros((3, 2 * BEHIND, width + 2), np.float32)
+    g = np.empty((3, width + 2), np.float32)
+    for y in range(top - 1, end + 1):
+        if 0 <= y < height:
+            leave(z, w, both, y, own[y % 3], inverse[y % 3], asked[y % 3], turned[y % 3])
+        if y > top:
+            collect(y - 1, height, width, alpha, own, inverse, asked, turned, g)
+            bad[y - 1] = update_row(
+                z, d, m, y - 1, 1, g, first, second, out, lam, rate, slope_rate, two)
