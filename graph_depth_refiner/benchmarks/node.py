@@ -34,7 +34,7 @@ from graph_depth_refiner.benchmarks.listener import Listener
 from graph_depth_refiner.ros.memory import keep_freed_memory, resident_megabytes
 
 FRAMES = 45  # rendered beforehand, played there and back
-WARM_UP = 5.0  # seconds of refined frames before anything counts
+WARM_UP = 10.0  # seconds of refined frames before anything counts
 PATIENCE = 120.0  # seconds for rendering and, the first time ever, for compiling
 PROFILE = 'fastdds_large_messages.xml'
 

@@ -20,22 +20,24 @@ import math
 import resource
 
 # of glibc's malloc.h
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+TRIM_THRESHOLD, MMAP_THRESHOLD, ARENAS = -1, -3, -8
 LARGEST = 64 << 20  # bytes of one array or message, four times a cloud of 640x480
 KEPT = 512 << 20  # bytes of free memory that are not given back
 
 
 def keep_freed_memory() -> None:
     """
-    Let malloc keep large blocks that are freed.
+    Let malloc keep large blocks that are freed, in one place for all threads.
 
     By default each message of some megabytes is new memory from the kernel, cleared page by
-    page, and given back a moment later; that costs more than copying the message.
+    page, and given back a moment later; that costs more than copying the message. And what one
+    thread freed would not serve another, so that the memory kept grows for minutes.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):  # not glibc
         return
+    mallopt(ARENAS, 1)
     mallopt(MMAP_THRESHOLD, LARGEST)
     mallopt(TRIM_THRESHOLD, KEPT)
 
