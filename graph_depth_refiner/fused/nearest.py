@@ -21,11 +21,12 @@ behind it; a pixel then only collects. The buffers have a margin of one that sta
 
 from __future__ import annotations
 
-from numba import njit, prange
+from numba import njit
 import numpy as np
 
-from graph_depth_refiner.fused.rows import FUSED, INLINE, SMOOTH2, U, ZERO
+from graph_depth_refiner.fused.rows import INLINE, SMOOTH2, U, ZERO
 from graph_depth_refiner.fused.vectors import (
+    inside_run,
     inverse_root,
     LANES,
     load_run,
@@ -36,31 +37,15 @@ from graph_depth_refiner.fused.vectors import (
 EDGES, BEHIND = 8, 4  # edges of a pixel, and those to its right or below it
 
 
-@njit(parallel=True, **FUSED)
-def pair_weights(w):
-    """Return what both ends of the edges to the right and below weigh together, 4 H W."""
-    _, height, width = w.shape
-    both = np.empty((BEHIND, height, width), np.float32)
-    for row in prange(height):
-        y = np.int64(row)
-        for k in range(BEHIND):
-            dy, dx = (0, 1) if k == 0 else (1, k - 2)
-            for x in range(width):
-                inside = y + dy < height and 0 <= x + dx < width
-                back = w[BEHIND - 1 - k, y + dy, x + dx] if inside else ZERO
-                both[k, y, x] = w[BEHIND + k, y, x] + back
-    return both
-
-
 @njit(**INLINE)
-def leave(z, w, both, y, own, inverse, asked, turned):
+def leave(z, w, y, own, inverse, asked, turned):
     """
     Leave the share of a row in its neighbours' gradients, and store that in its own.
 
     Of buffers with a margin: own 3 W, inverse norms of the residuals W, what is asked of the
     eight neighbours up to that norm 8 W, and the slopes' forces to the four behind 8 W.
     """
-    width = w.shape[2]
+    _, height, width = w.shape
     d, ux, uy = z[0, y + 1], z[1, y + 1], z[2, y + 1]
     small = spread_run(SMOOTH2)
     for start in range(0, width, LANES):
@@ -92,10 +77,18 @@ def leave(z, w, both, y, own, inverse, asked, turned):
         store_run(own[0], s, total * n)
         store_run(own[1], s, total_x * n)
         store_run(own[2], s, total_y * n)
+        at_border = x < 1 or x + LANES + 1 > width
         for k in range(BEHIND):
-            row, j = (U(y + 1), s + U(1)) if k == 0 else (U(y + 2), U(x + k - 1))
+            dy, dx = (0, 1) if k == 0 else (1, k - 2)
+            row, j = U(y + 1 + dy), U(x + 1 + dx)
             ex, ey = ui - load_run(z[1, row], j), vi - load_run(z[2, row], j)
-            by = load_run(both[U(k), U(y)], U(x)) * inverse_root(ex * ex + ey * ey + small)
+            weight = load_run(w[U(BEHIND + k), U(y)], U(x))
+            if y + dy < height:
+                back = load_run(w[U(BEHIND - 1 - k), U(y + dy)], U(x + dx))
+                if at_border:
+                    back = inside_run(back, np.int32(x + dx), np.int32(width))
+                weight = weight + back
+            by = weight * inverse_root(ex * ex + ey * ey + small)
             store_run(turned[U(k)], s, by * ex)
             store_run(turned[U(BEHIND + k)], s, by * ey)
 

@@ -21,7 +21,7 @@ from numba import get_num_threads, njit, prange
 import numpy as np
 
 from graph_depth_refiner.fused.energy import energy as _energy
-from graph_depth_refiner.fused.nearest import BEHIND, collect, EDGES, leave, pair_weights
+from graph_depth_refiner.fused.nearest import BEHIND, collect, EDGES, leave
 from graph_depth_refiner.fused.packed import adam_packed, pack, Packed
 from graph_depth_refiner.fused.rows import (
     FUSED,
@@ -30,6 +30,7 @@ from graph_depth_refiner.fused.rows import (
     NLTGV,
     nltgv,
     own_rises,
+    PLANAR,
     planar,
     turn_norms,
     update_row,
@@ -48,7 +49,6 @@ from graph_depth_refiner.problem import (
 
 # With at least so many edges per pixel it pays to pack the graph before the first step.
 MANY_EDGES = 48
-NOTHING = np.empty((0, 0, 0), np.float32)
 
 
 @dataclass
@@ -61,7 +61,6 @@ class State:
     second: np.ndarray  # 3 H W
     bad: np.ndarray  # H, how many values were not finite in the last step
     w: np.ndarray  # O H W
-    both: np.ndarray  # 4 H W: both ends of an edge together, or nothing: see nearest.py
     d: np.ndarray  # H W
     m: np.ndarray  # H W
     unit: float
@@ -78,11 +77,9 @@ def init(x, w, d, m, unit: float, terms: Terms, memory: Memory | None = None) ->
     second = np.zeros(x.shape, np.float32) if memory is None else memory.second.copy()
     x, w, d, m, second = wide_enough(x, w, d, m, second)
     z = with_margin(x, unit, window_of(len(w)) // 2)
-    both = pair_weights(w) if len(w) == EDGES and terms.regulariser == 'planar' else NOTHING
     return State(
         z, z.copy(), np.zeros(x.shape, np.float32), second, np.zeros(len(d), np.int64),
-        w, both, d * np.float32(1 / unit), m, unit, terms,
-        0 if memory is None else memory.count, width,
+        w, d * np.float32(1 / unit), m, unit, terms, 0 if memory is None else memory.count, width,
         pack(w) if len(w) >= MANY_EDGES and terms.regulariser == 'planar' else None)
 
 
@@ -108,8 +105,7 @@ def _take(state, rates, slope_rates):
         min(len(state.d), get_num_threads()), np.float32(terms.lam), np.float32(terms.alpha),
         np.float32(rates * one), np.float32(slope_rates * one), np.float32(two))
     if state.packed is None:
-        taken = _adam(
-            state.w, state.both, REGULARISERS.index(terms.regulariser), *planes_and_moments)
+        taken = _adam(state.w, REGULARISERS.index(terms.regulariser), *planes_and_moments)
     else:
         taken = adam_packed(len(state.w), *state.packed.arrays(), *planes_and_moments)
     if taken % 2:
@@ -149,7 +145,7 @@ def memory(state: State) -> Memory:
 
 @njit(parallel=True, **FUSED)
 def _adam(
-        w, both, regulariser, z, d, m, first, second, out, bad, strips, lam, alpha, rates,
+        w, regulariser, z, d, m, first, second, out, bad, strips, lam, alpha, rates,
         slope_rates, twos):
     """Step from z to out and back again; return how many steps were finite."""
     height = d.shape[0]
@@ -159,9 +155,9 @@ def _adam(
         rate, slope_rate, two = rates[k], slope_rates[k], twos[k]
         for strip in prange(strips):
             top, end = height * strip // strips, height * (strip + 1) // strips
-            if both.size:
+            if len(w) == EDGES and regulariser == PLANAR:
                 _strip_of_nearest(
-                    top, end, w, both, here, d, m, first, second, there, bad, lam, alpha, rate,
+                    top, end, w, here, d, m, first, second, there, bad, lam, alpha, rate,
                     slope_rate, two)
             else:
                 _strip(
@@ -203,7 +199,7 @@ def _strip(
 
 @njit(**INLINE)
 def _strip_of_nearest(
-        top, end, w, both, z, d, m, first, second, out, bad, lam, alpha, rate, slope_rate, two):
+        top, end, w, z, d, m, first, second, out, bad, lam, alpha, rate, slope_rate, two):
     """Step the rows from `top` to before `end` where the window is 3x3."""
     height, width = d.shape
     own = np.zeros((3, 3, width + 2), np.float32)
@@ -213,7 +209,7 @@ def _strip_of_nearest(
     g = np.empty((3, width + 2), np.float32)
     for y in range(top - 1, end + 1):
         if 0 <= y < height:
-            leave(z, w, both, y, own[y % 3], inverse[y % 3], asked[y % 3], turned[y % 3])
+            leave(z, w, y, own[y % 3], inverse[y % 3], asked[y % 3], turned[y % 3])
         if y > top:
             collect(y - 1, height, width, alpha, own, inverse, asked, turned, g)
             bad[y - 1] = update_row(
