@@ -29,7 +29,7 @@ from graph_depth_refiner.tracking import guess_motion
 PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 3, 1.0))
 SHADE = 0.01  # difference of the image in [0, 1] that starts to count as an outlier
 PACE = 0.1  # pixels by which a block may move by itself before it is believed less
-STILL = 0.1  # pixels of the pyramid's level; smaller steps end the search there
+STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
 STEADY = 0.6  # share of the usual evidence below which a plane may be of a moving thing
 BLUR = 0.8  # pixels; less and interpolation shows
 LEAST_SAMPLES = 0.1  # share of the samples that must be measured,

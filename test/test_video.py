@@ -148,8 +148,8 @@ def test_a_scene_a_hundred_times_larger_comes_out_a_hundred_times_larger(views, 
         one = near.refine(frame)
         other = far.refine(replace(frame, depth=100 * frame.depth, pose=moved))
     ratio = other.depth / (100 * one.depth)
-    # rounding may turn an election here and there
-    assert (np.abs(ratio - 1) < 1e-3).mean() > 0.995
+    # rounding may turn an election here and there, and with it an estimated motion a little
+    assert (np.abs(ratio - 1) < 1e-3).mean() > (0.995 if pose else 0.98)
     assert np.nanmean(np.abs(ratio - 1)) < 1e-3
 
 
