@@ -39,5 +39,4 @@ def step(state: State, rate: float, slope_rate: float) -> None:
 
 def steps(state: State, rates: list[float], slope_share: float) -> None:
     """Take the steps one after the other."""
-    for rate in rates:
-        step(state, rate, rate * slope_share)
+    solver.steps(state, rates, slope_share, update())

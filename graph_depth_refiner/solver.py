@@ -73,10 +73,10 @@ def step(state: State, rate: float, slope_rate: float, update=None) -> None:
         state.d, state.m, rates, terms.lam, terms.alpha, terms.regulariser)
 
 
-def steps(state: State, rates: list[float], slope_share: float) -> None:
+def steps(state: State, rates: list[float], slope_share: float, update=None) -> None:
     """Take the steps one after the other."""
     for rate in rates:
-        step(state, rate, rate * slope_share)
+        step(state, rate, rate * slope_share, update)
 
 
 def adam(
