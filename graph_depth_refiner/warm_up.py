@@ -19,7 +19,7 @@ import argparse
 import time
 
 from graph_depth_refiner.cli import add_config_arguments, config_from
-from graph_depth_refiner.config import PRESETS
+from graph_depth_refiner.config import PRESETS, RefinerConfig
 from graph_depth_refiner.lift import BIG
 from graph_depth_refiner.messages import compressed, outgoing
 from graph_depth_refiner.refiner import DepthRefiner
@@ -42,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
         config = config_from(argparse.Namespace(preset=name, set=args.set))
         for rows in ROWS:
             DepthRefiner(config, args.device).warm_up((rows, COLUMNS))
+    irls = RefinerConfig(solver='irls')  # the same kernels whatever the preset
+    DepthRefiner(irls, args.device).warm_up((ROWS[0], COLUMNS))
     outgoing.warm_up()
     _decode_a_pixel()
     print(f'kernels ready after {time.perf_counter() - start:.1f} s')
