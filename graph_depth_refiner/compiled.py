@@ -25,6 +25,9 @@ from graph_depth_refiner.solver import energy, finite, init, memory, planes, Sta
 __all__ = [
     'energy', 'finite', 'init', 'memory', 'planes', 'State', 'step', 'steps', 'taken', 'update']
 
+MOST_KINDS = 8  # of torch, per function
+_kinds: set[tuple] = set()
+
 
 @cache
 def update(compiler: str = 'inductor'):
@@ -34,9 +37,21 @@ def update(compiler: str = 'inductor'):
 
 def step(state: State, rate: float, slope_rate: float) -> None:
     """Take one ADAM step of about `rate` units in d, unless it would not be finite."""
+    _make_room(state)
     solver.step(state, rate, slope_rate, update())
 
 
 def steps(state: State, rates: list[float], slope_share: float) -> None:
     """Take the steps one after the other."""
+    _make_room(state)
     solver.steps(state, rates, slope_share, update())
+
+
+def _make_room(state: State) -> None:
+    """Forget what was compiled for other sizes before torch refuses to compile any more."""
+    kind = (state.w.shape, state.z.dtype, state.z.device, state.terms.regulariser)
+    if kind not in _kinds:
+        if len(_kinds) >= MOST_KINDS:
+            torch.compiler.reset()
+            _kinds.clear()
+        _kinds.add(kind)

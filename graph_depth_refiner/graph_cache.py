@@ -18,13 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import cv2
 import numpy as np
 
+from graph_depth_refiner.changes import BAND
 from graph_depth_refiner.config import RefinerConfig
 
-BAND = 16  # rows that are kept or rebuilt together
-TILE = 32  # columns over which a change must show
 # a share of changed bands beyond which rebuilding all of them is quicker
 MUCH = 0.5
 
@@ -45,13 +43,14 @@ def update(backend: Any, cached: CachedGraph | None, guide: np.ndarray,
     settings = _settings(config)
     if cached is None or cached.guide.shape != guide.shape or cached.settings != settings:
         return CachedGraph(guide, backend.graph.build(backend.array(guide), config), settings)
-    changed = _changed_bands(cached.guide, guide, config.graph_tolerance)
+    difference = backend.changes.by_band(cached.guide, guide)  # bands
+    if difference.max() <= config.graph_tolerance:
+        cached.hit_rate = 1.0
+        return cached
+    changed = difference > config.graph_tolerance
     if changed.mean() > MUCH:
         weights = backend.graph.build(backend.array(guide), config, out=cached.weights)
         return CachedGraph(guide, weights, settings)
-    if not changed.any():
-        cached.hit_rate = 1.0
-        return cached
     height = guide.shape[-2]
     halo = config.graph_window // 2 + config.graph_patch // 2
     mixed = cached.guide.copy()
@@ -69,20 +68,6 @@ def _settings(config: RefinerConfig) -> tuple:
     return tuple(getattr(config, name) for name in (
         'graph_window', 'graph_patch', 'graph_neighbours', 'graph_sigma_intensity',
         'graph_sigma_space', 'graph_normalise'))
-
-
-def _changed_bands(before: np.ndarray, now: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return which bands have a tile whose mean difference exceeds the tolerance."""
-    bands, tiles = -(-now.shape[-2] // BAND), max(1, now.shape[-1] // TILE)
-    changed = np.zeros(bands, bool)
-    for one, other in zip(before.reshape(-1, *now.shape[-2:]), now.reshape(-1, *now.shape[-2:])):
-        difference = cv2.absdiff(one, other)
-        narrow = cv2.resize(
-            difference, (tiles, len(difference)), interpolation=cv2.INTER_AREA)  # H tiles
-        sums = np.add.reduceat(narrow, np.arange(0, len(narrow), BAND), axis=0)  # bands tiles
-        rows = np.minimum(BAND, len(narrow) - BAND * np.arange(bands))
-        changed |= sums.max(axis=1) > tolerance * rows
-    return changed
 
 
 def _runs(flags: np.ndarray) -> list[tuple[int, int]]:

@@ -63,14 +63,15 @@ def step(state: State, rate: float, slope_rate: float, update=None) -> None:
     state.count += 1
     one = 1 / (1 - BETA1 ** state.count)
     two = 1 / (1 - BETA2 ** state.count)
-    rates = torch.tensor(
-        (rate * one, slope_rate * one, slope_rate * one, two), dtype=state.z.dtype)
-    if state.z.is_cuda:
-        rates = rates.pin_memory().to(state.z.device, non_blocking=True)
     terms = state.terms
+    numbers = torch.tensor(
+        (rate * one, slope_rate * one, slope_rate * one, two, terms.lam, terms.alpha),
+        dtype=state.z.dtype)
+    if state.z.is_cuda:
+        numbers = numbers.pin_memory().to(state.z.device, non_blocking=True)
     (update or adam)(
         state.z, state.first, state.second, state.fine, state.taken, state.w, state.back,
-        state.d, state.m, rates, terms.lam, terms.alpha, terms.regulariser)
+        state.d, state.m, numbers, terms.regulariser)
 
 
 def steps(state: State, rates: list[float], slope_share: float, update=None) -> None:
@@ -80,13 +81,17 @@ def steps(state: State, rates: list[float], slope_share: float, update=None) -> 
 
 
 def adam(
-        z, first, second, fine, taken, w, back, d, m, rates, lam: float, alpha: float,
-        regulariser: str) -> None:
-    """Update the planes and the moments in place."""
-    g = gradient(z, w, back, d, m, lam, alpha, regulariser)  # 3 H W
+        z, first, second, fine, taken, w, back, d, m, numbers, regulariser: str) -> None:
+    """
+    Update the planes and the moments in place.
+
+    What may change from step to step are numbers of a tensor, so that none of them is
+    compiled in: three rates, the bias of the second moment, lambda and alpha.
+    """
+    g = gradient(z, w, back, d, m, numbers[4], numbers[5], regulariser)  # 3 H W
     one = BETA1 * first + (1 - BETA1) * g
     two = BETA2 * second + (1 - BETA2) * g.square()
-    new = z - rates[:3, None, None] * one / (torch.sqrt(two * rates[3]) + EPSILON)
+    new = z - numbers[:3, None, None] * one / (torch.sqrt(two * numbers[3]) + EPSILON)
     fine.logical_and_(torch.isfinite(new).all())
     taken.add_(fine)
     z.copy_(torch.where(fine, new, z))

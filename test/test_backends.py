@@ -23,6 +23,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from graph_depth_refiner import backends, compiled, solver
@@ -91,6 +92,21 @@ def test_compiled_update_is_the_plain_one(device, monkeypatch):
     terms = Terms(7.5, 5.5)
     plain = after(backends.select('cpu', 'torch'), 50, terms)
     assert difference(after(stages, 50, terms), plain) < 1e-4
+
+
+def test_compiled_update_never_runs_out_of_sizes(monkeypatch):
+    """Every size is compiled once, whatever the terms; torch keeps only so many."""
+    counter = CompileCounter()
+    update = torch.compile(solver.adam, fullgraph=True, dynamic=False, backend=counter)
+    monkeypatch.setattr(compiled, 'update', lambda: update)
+    stages = backends.select('cpu', 'compiled')
+    for height in range(4, 16):
+        for lam in (1.0, 7.5):
+            x, w = torch.ones(3, height, 5), torch.ones(8, height, 5)
+            state = stages.solver.init(x, w, x[0], x[0], UNIT, Terms(lam, 5.5))
+            stages.solver.steps(state, [0.1, 0.2], 0.01)
+            assert stages.solver.taken(state) == 2
+    assert counter.frame_count == 12
 
 
 @pytest.mark.parametrize('regulariser', REGULARISERS)

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner import backends
+from graph_depth_refiner.changes import BAND, TILE
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.graph_cache import BAND, update
+from graph_depth_refiner.graph_cache import update
 
 CONFIG = RefinerConfig(graph_window=5)
 SHAPE = (8 * BAND, 70)
@@ -82,3 +83,16 @@ def test_other_settings_or_sizes_build_anew(backend, guide):
     other = CONFIG.with_values(graph_sigma_intensity=0.2)
     assert update(backend, cached, guide, other).hit_rate == 0
     assert update(backend, cached, guide[:, :50].copy(), CONFIG).weights.shape[-1] == 50
+
+
+@pytest.mark.parametrize('shape', [(5, 7), (2 * BAND + 1, 2 * TILE + 11), (3, BAND, TILE)])
+def test_a_band_changed_as_much_as_its_worst_tile(backend, shape):
+    before, now = np.random.default_rng(0).random((2, *shape), np.float32)
+    planes = np.abs(before - now).reshape(-1, *shape[-2:])
+    tiles = max(1, shape[-1] // TILE)
+    expected = [
+        max(tile.mean() for plane in planes
+            for tile in np.array_split(plane[top:top + BAND], [
+                shape[-1] * k // tiles for k in range(1, tiles)], axis=1))
+        for top in range(0, shape[-2], BAND)]
+    np.testing.assert_allclose(backend.changes.by_band(before, now), expected, rtol=1e-5)

@@ -161,3 +161,25 @@ def test_many_steps_are_single_ones(backend, number):
     assert (np.asarray(once.x) == np.asarray(singly.x)).all()
     assert (np.asarray(once.memory.second) == np.asarray(singly.memory.second)).all()
     assert once.iterations == singly.iterations == once.memory.count == number
+
+
+@pytest.mark.parametrize('good', [12, 6])
+@pytest.mark.parametrize('shape', [(100, 40), (41, 17), (3, 5)])
+def test_steps_that_go_down_the_rows_together_are_single_ones(shape, good):
+    """Also where strips of rows meet, and up to the first that is not finite."""
+    pytest.importorskip('numba')
+    stages = backends.select('cpu', 'fused')
+    rng = np.random.default_rng(0)
+    start, w, d, m = (
+        rng.random((*some, *shape), np.float32) for some in ((3,), (8,), (), ()))
+    rates = [0.3 * 0.9 ** k for k in range(12)]
+    together, singly = (
+        stages.solver.init(start, w, d, m, UNIT, Terms(7.5, 5.5)) for _ in range(2))
+    for rate in rates[:good]:
+        stages.solver.step(singly, rate, 0.01 * rate)
+    stages.solver.steps(together, [*rates[:good], *[math.nan] * (12 - good)], 0.01)
+    assert stages.solver.taken(together) == good
+    assert stages.solver.finite(together) is (good == 12)
+    assert (stages.solver.planes(together) == stages.solver.planes(singly)).all()
+    if good == 12:
+        assert (together.second == singly.second).all()

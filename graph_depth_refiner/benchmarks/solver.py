@@ -34,7 +34,8 @@ from graph_depth_refiner.problem import Terms
 
 SIZES = ('224x172', '320x240', '640x480', '848x480', '1280x720')
 PRESETS = ('paper', 'realtime')
-RATES = (0.1, 0.005)  # noise units; the time of a step does not depend on them
+RATE, SLOPE_SHARE = 0.1, 0.05  # noise units; the time of a step does not depend on them
+STEPS = 10  # of a frame in real time, which the fused backend takes at once
 STREAM_BYTES = 1 << 28
 COLUMNS = (
     'size', 'backend', 'preset', 'step_ms', 'graph_ms', 'autograd_step_ms', 'plain_graph_ms',
@@ -106,15 +107,19 @@ def measure(scene: Scene, backend: backends.Backend, repeat: int) -> dict[str, A
     config = scene.config
     guide = backend.array(scene.guide)
     w = backend.graph.build(guide, config)
-    state = backend.solver.init(
-        *(backend.array(values) for values in (scene.x,)), w, backend.array(scene.d),
-        backend.array(scene.m), scene.unit,
-        Terms(config.reg_lambda, config.reg_alpha, config.regulariser))
+    x, d, m = (backend.array(values) for values in (scene.x, scene.d, scene.m))
+    terms = Terms(config.reg_lambda, config.reg_alpha, config.regulariser)
+
+    def begin() -> Any:
+        return backend.solver.init(x, w, d, m, scene.unit, terms)
     wait = _wait(backend)
-    graph = timed(lambda: wait(backend.graph.build(guide, config)), repeat)
-    step = timed(lambda: wait(backend.solver.step(state, *RATES)), repeat)
+    graph = timed(lambda: wait(backend.graph.build(guide, config, out=w)), repeat)
+    rates = [RATE] * (STEPS if backend.name == 'fused' else 1)
+    step = timed(
+        lambda state: wait(backend.solver.steps(state, rates, SLOPE_SHARE)), repeat,
+        before=begin) / len(rates)
     pixels = scene.d.size
-    graph_bytes = getattr(state, 'packed', None) or w
+    graph_bytes = getattr(begin(), 'packed', None) or w
     # the graph once, planes in and out, both moments in and out, data and its weight
     per_pixel = graph_bytes.nbytes / pixels + 4 * (3 * 6 + 2)
     return {
@@ -143,16 +148,17 @@ def plain_solver(scene: Scene) -> Any:
         reference.Lists(guide, scene.config), *values, scene.unit, scene.config)
 
 
-def timed(call: Callable[[], Any], repeat: int, warm: bool = True) -> float:
-    """Return the median of milliseconds per call."""
-    if warm:
-        call()
+def timed(
+        call: Callable[..., Any], repeat: int, warm: bool = True,
+        before: Callable[[], Any] | None = None) -> float:
+    """Return the median of milliseconds per call; it takes what `before` returns, untimed."""
     times = []
-    for _ in range(repeat):
+    for _ in range(repeat + warm):
+        given = () if before is None else (before(),)
         start = time.perf_counter()
-        call()
+        call(*given)
         times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
+    return statistics.median(times[warm:])
 
 
 def stream_copy() -> float:

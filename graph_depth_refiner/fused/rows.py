@@ -21,8 +21,6 @@ to another's place. Rows are taken in runs; the last run of a row overlaps the o
 
 from __future__ import annotations
 
-import math
-
 from numba import njit
 import numpy as np
 
@@ -233,39 +231,34 @@ def nltgv(z, w, y, r, alpha, g):
 @njit(**INLINE)
 def update_row(z, d, m, y, r, gradient, first, second, out, lam, rate, slope_rate, two):
     """Turn the gradient of a row into its ADAM step; return how many are not finite."""
-    n, s = d.shape[1], U(r)
-    whole = n - n % LANES
-    small, by, bias = spread_run(SMOOTH2), spread_run(lam), spread_run(two)
+    last, s = U(d.shape[1] - LANES), U(r)
+    by, bias, limit = spread_run(lam), spread_run(two), spread_run(LIMIT)
+    small, tiny = spread_run(SMOOTH2), spread_run(np.float32(EPSILON))
     keep1, keep2 = spread_run(np.float32(BETA1)), spread_run(np.float32(BETA2))
     take1, take2 = spread_run(ONE - np.float32(BETA1)), spread_run(ONE - np.float32(BETA2))
-    tiny, limit = spread_run(np.float32(EPSILON)), spread_run(LIMIT)
     good = spread_run(ZERO)
-    bad = 0
+    runs = 0
     for k in range(3):
-        lr = rate if k == 0 else slope_rate
-        pace = spread_run(lr)
+        pace = spread_run(rate if k == 0 else slope_rate)
         g, old, new = gradient[k], z[k, y + r], out[k, y + r]
         one, sq = first[k, y], second[k, y]
-        for x in range(U(0), U(whole), U(LANES)):
-            v, here = load_run(g, s + x) * by, load_run(old, s + x)
-            if k == 0:
-                e = here - load_run(d[y], x)
-                v = v + load_run(m[y], x) * e * inverse_root(e * e + small)
-            mean = keep1 * load_run(one, x) + take1 * v
-            square = keep2 * load_run(sq, x) + take2 * v * v
-            to = here - pace * mean * inverse_run(root_run(square * bias) + tiny)
-            store_run(one, x, mean)
-            store_run(sq, x, square)
-            store_run(new, s + x, to)
-            good = good + less_run(abs_run(to), limit)
-        for x in range(U(whole), U(n)):  # the same for the rest, one by one
-            v, here = g[s + x] * lam, old[s + x]
-            if k == 0:
-                e = here - d[y, x]
-                v += m[y, x] * e / math.sqrt(e * e + SMOOTH2)
-            one[x] = np.float32(BETA1) * one[x] + (ONE - np.float32(BETA1)) * v
-            sq[x] = np.float32(BETA2) * sq[x] + (ONE - np.float32(BETA2)) * v * v
-            to = here - lr * one[x] / (math.sqrt(sq[x] * two) + np.float32(EPSILON))
-            new[s + x] = to
-            bad += not abs(to) < LIMIT
-    return bad + 3 * whole - int(sum_run(good))
+        # the last run may overlap the one before, and must not see its moments
+        last_one, last_sq = load_run(one, last), load_run(sq, last)
+        for begin, end in ((U(0), last), (last, last + U(1))):
+            if begin == last:
+                store_run(one, last, last_one)
+                store_run(sq, last, last_sq)
+            for x in range(begin, end, U(LANES)):
+                v, here = load_run(g, s + x) * by, load_run(old, s + x)
+                if k == 0:
+                    e = here - load_run(d[y], x)
+                    v = v + load_run(m[y], x) * e * inverse_root(e * e + small)
+                mean = keep1 * load_run(one, x) + take1 * v
+                square = keep2 * load_run(sq, x) + take2 * v * v
+                to = here - pace * mean * inverse_run(root_run(square * bias) + tiny)
+                store_run(one, x, mean)
+                store_run(sq, x, square)
+                store_run(new, s + x, to)
+                good = good + less_run(abs_run(to), limit)
+                runs += 1
+    return runs * LANES - int(sum_run(good))

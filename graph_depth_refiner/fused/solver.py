@@ -21,7 +21,7 @@ from numba import get_num_threads, njit, prange
 import numpy as np
 
 from graph_depth_refiner.fused.energy import energy as _energy
-from graph_depth_refiner.fused.nearest import BEHIND, collect, EDGES, leave
+from graph_depth_refiner.fused.nearest import adam_nearest, EDGES, REACH
 from graph_depth_refiner.fused.packed import adam_packed, pack, Packed
 from graph_depth_refiner.fused.rows import (
     FUSED,
@@ -30,7 +30,6 @@ from graph_depth_refiner.fused.rows import (
     NLTGV,
     nltgv,
     own_rises,
-    PLANAR,
     planar,
     turn_norms,
     update_row,
@@ -49,6 +48,8 @@ from graph_depth_refiner.problem import (
 
 # With at least so many edges per pixel it pays to pack the graph before the first step.
 MANY_EDGES = 48
+# On a 3x3 window so many steps share what they fetch from memory.
+TOGETHER = 5
 
 
 @dataclass
@@ -68,19 +69,22 @@ class State:
     count: int  # of ADAM, which may run on from frame to frame
     width: int  # of the image; the arrays are never narrower than a run
     packed: Packed | None  # the graph once more, in the order of the steps
+    start: tuple[np.ndarray, np.ndarray]  # planes in the scale of the input, second moment
     taken: int = 0
 
 
 def init(x, w, d, m, unit: float, terms: Terms, memory: Memory | None = None) -> State:
     """Begin at the planes x; the memory of the frame before keeps the step sizes."""
     width = d.shape[1]
-    second = np.zeros(x.shape, np.float32) if memory is None else memory.second.copy()
+    second = np.zeros(x.shape, np.float32) if memory is None else memory.second
     x, w, d, m, second = wide_enough(x, w, d, m, second)
     z = with_margin(x, unit, window_of(len(w)) // 2)
     return State(
-        z, z.copy(), np.zeros(x.shape, np.float32), second, np.zeros(len(d), np.int64),
-        w, d * np.float32(1 / unit), m, unit, terms, 0 if memory is None else memory.count, width,
-        pack(w) if len(w) >= MANY_EDGES and terms.regulariser == 'planar' else None)
+        z, np.zeros_like(z), np.zeros(x.shape, np.float32), second.copy(),
+        np.zeros(len(d), np.int64), w, d * np.float32(1 / unit), m, unit, terms,
+        0 if memory is None else memory.count, width,
+        pack(w) if len(w) >= MANY_EDGES and terms.regulariser == 'planar' else None,
+        (x, second))
 
 
 def step(state: State, rate: float, slope_rate: float) -> None:
@@ -97,21 +101,39 @@ def _take(state, rates, slope_rates):
     """Take steps as long as they are finite."""
     if not finite(state):
         return
-    counts = state.count + 1.0 + np.arange(len(rates))
-    one, two = 1 / (1 - BETA1 ** counts), 1 / (1 - BETA2 ** counts)
-    terms = state.terms
-    planes_and_moments = (
-        state.z, state.d, state.m, state.first, state.second, state.next, state.bad,
-        min(len(state.d), get_num_threads()), np.float32(terms.lam), np.float32(terms.alpha),
-        np.float32(rates * one), np.float32(slope_rates * one), np.float32(two))
-    if state.packed is None:
-        taken = _adam(state.w, REGULARISERS.index(terms.regulariser), *planes_and_moments)
-    else:
-        taken = adam_packed(len(state.w), *state.packed.arrays(), *planes_and_moments)
+    # steps taken together overwrite each other: only from the start is there a way back
+    together = TOGETHER if _nearest(state) and state.taken == 0 else 1
+    taken = _steps(state, rates, slope_rates, together)
+    if taken < len(rates) and together > 1:
+        x, second = state.start
+        state.z[...] = with_margin(x, state.unit, 1)
+        state.first[...], state.second[...], state.bad[...] = 0, second, 0
+        taken = _steps(state, rates, slope_rates, 1)
     if taken % 2:
         state.z, state.next = state.next, state.z
     state.count += taken
     state.taken += taken
+
+
+def _steps(state, rates, slope_rates, together):
+    """Take steps from z to next and back again; return how many were finite."""
+    counts = state.count + 1.0 + np.arange(len(rates))
+    one, two = 1 / (1 - BETA1 ** counts), 1 / (1 - BETA2 ** counts)
+    height, terms = len(state.d), state.terms
+    planes_and_moments = (
+        state.z, state.d, state.m, state.first, state.second, state.next, state.bad,
+        max(1, min(height // (2 * REACH * together), get_num_threads())), np.float32(terms.lam),
+        np.float32(terms.alpha), np.float32(rates * one), np.float32(slope_rates * one),
+        np.float32(two))
+    if state.packed is not None:
+        return adam_packed(len(state.w), *state.packed.arrays(), *planes_and_moments)
+    if _nearest(state):
+        return adam_nearest(state.w, together, *planes_and_moments)
+    return _adam(state.w, REGULARISERS.index(terms.regulariser), *planes_and_moments)
+
+
+def _nearest(state):
+    return len(state.w) == EDGES and state.terms.regulariser == 'planar'
 
 
 def finite(state: State) -> bool:
@@ -155,14 +177,9 @@ def _adam(
         rate, slope_rate, two = rates[k], slope_rates[k], twos[k]
         for strip in prange(strips):
             top, end = height * strip // strips, height * (strip + 1) // strips
-            if len(w) == EDGES and regulariser == PLANAR:
-                _strip_of_nearest(
-                    top, end, w, here, d, m, first, second, there, bad, lam, alpha, rate,
-                    slope_rate, two)
-            else:
-                _strip(
-                    top, end, r, w, regulariser, here, d, m, first, second, there, bad, lam,
-                    alpha, rate, slope_rate, two)
+            _strip(
+                top, end, r, w, regulariser, here, d, m, first, second, there, bad, lam, alpha,
+                rate, slope_rate, two)
         if bad.any():
             return k
     return rates.size
@@ -195,22 +212,3 @@ def _strip(
                 regulariser == NEIGHBOURHOOD, g)
         bad[y - r] = update_row(
             z, d, m, y - r, r, g, first, second, out, lam, rate, slope_rate, two)
-
-
-@njit(**INLINE)
-def _strip_of_nearest(
-        top, end, w, z, d, m, first, second, out, bad, lam, alpha, rate, slope_rate, two):
-    """Step the rows from `top` to before `end` where the window is 3x3."""
-    height, width = d.shape
-    own = np.zeros((3, 3, width + 2), np.float32)
-    inverse = np.zeros((3, width + 2), np.float32)
-    asked = np.zeros((3, EDGES, width + 2), np.float32)
-    turned = np.zeros((3, 2 * BEHIND, width + 2), np.float32)
-    g = np.empty((3, width + 2), np.float32)
-    for y in range(top - 1, end + 1):
-        if 0 <= y < height:
-            leave(z, w, y, own[y % 3], inverse[y % 3], asked[y % 3], turned[y % 3])
-        if y > top:
-            collect(y - 1, height, width, alpha, own, inverse, asked, turned, g)
-            bad[y - 1] = update_row(
-                z, d, m, y - 1, 1, g, first, second, out, lam, rate, slope_rate, two)
