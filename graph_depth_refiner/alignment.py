@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.lift import Level
-from graph_depth_refiner.measure import middle, thinned
+from graph_depth_refiner.measure import middle, thinned, usual
 from graph_depth_refiner.tracking import guess_motion
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
@@ -60,14 +60,11 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
     robustly, and so are blocks by how far they would like to move by themselves: a moving
     object is a block that does.
     """
-    some = thinned(evidence)
-    if not (some > 0).any():
-        return Motion(np.eye(4), trusted=False)
-    usual = middle(some[some > 0])
-    steady = evidence * (evidence >= STEADY * usual)  # H W
+    believed = usual(evidence)
     near = middle(thinned(planes[0]).ravel())  # the unit of length is 1 / near
-    if not near > 0:
+    if not (believed > 0 and near > 0):
         return Motion(np.eye(4), trusted=False)
+    steady = evidence * (evidence >= STEADY * believed)  # H W
     tracked = guess_motion(grey, level.grey, planes[0] * (steady > 0), level.intrinsics)
     plan, pace = (PLAN, np.inf) if tracked is None else (PLAN[-1:], PACE)
     pyramid = [tuple(cv2.GaussianBlur(one, (5, 5), BLUR) for one in (grey, level.grey))]

@@ -63,7 +63,7 @@ def sensor_unit(d: np.ndarray, intrinsics: Intrinsics) -> float:
     """Return one pixel of disparity where the baseline is known, else the noise itself."""
     if intrinsics.baseline > 0:
         unit = 1.0 / (intrinsics.fx * intrinsics.baseline)
-        typical = _typical(d)  # a baseline that is out of all proportion must not count
+        typical = usual(d) or 1.0  # a baseline that is out of all proportion must not count
         return min(max(unit, LEAST_DISPARITY * typical), typical / LEAST_DISPARITY)
     return noise(d)
 
@@ -75,14 +75,12 @@ def noise(d: np.ndarray) -> float:
     It is what a plane leaves over in small windows, the median of many: wide enough to see
     the steps of a sensor that rounds, and few enough windows to cost next to nothing.
     """
-    least = LEAST_NOISE * _typical(d)
+    least = LEAST_NOISE * (usual(d) or 1.0)
     if min(d.shape) < WINDOW:
         return least
     stride = max(1, round((d.size / WINDOWS) ** 0.5))
-    rows, columns = (np.arange(0, side - WINDOW + 1, stride) for side in d.shape)
-    inside = np.arange(WINDOW)
-    windows = d[(rows[:, None, None, None] + inside[:, None]),
-                (columns[:, None, None] + inside)].reshape(-1, WINDOW * WINDOW)  # N n*n
+    windows = np.lib.stride_tricks.sliding_window_view(d, (WINDOW, WINDOW))
+    windows = windows[::stride, ::stride].reshape(-1, WINDOW * WINDOW)  # N n*n
     windows = windows[(windows > 0).all(axis=1)].astype(np.float64)
     if not len(windows):
         return least
@@ -122,10 +120,10 @@ def middle(values: np.ndarray) -> float:
     return float(np.partition(values, half)[half])
 
 
-def _typical(d: np.ndarray) -> float:
-    """Return the median inverse depth of some pixels, 1 where there is none."""
-    for some in (thinned(d), d):
+def usual(image: np.ndarray) -> float:
+    """Return the median of those of some pixels, H W, that are above 0; 0 if none is."""
+    for some in (thinned(image), image):
         known = some[some > 0]
         if known.size:
             return middle(known)
-    return 1.0
+    return 0.0

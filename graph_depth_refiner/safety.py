@@ -28,7 +28,10 @@ from graph_depth_refiner.measure import Measured
 def input_planes(x: Any, d: Any, valid: Any) -> Any:
     """Return the planes x, 3 H W, with the inverse depth d wherever it is valid."""
     planes = x + 0  # a copy in numpy and torch alike
-    planes[0] = valid * d + ~valid * x[0]
+    if isinstance(planes, np.ndarray):
+        np.copyto(planes[0], d, where=valid)
+    else:
+        planes[0] = d.where(valid, x[0])
     return planes
 
 

@@ -29,7 +29,7 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.graph_cache import CachedGraph
 from graph_depth_refiner.lift import Level
-from graph_depth_refiner.measure import middle, thinned
+from graph_depth_refiner.measure import middle, thinned, usual
 from graph_depth_refiner.problem import Memory
 from graph_depth_refiner.voting_rules import CARRIED_SHARE
 
@@ -140,20 +140,21 @@ def voices(m: np.ndarray, evidence: np.ndarray) -> np.ndarray:
     Where the past is hardly believed it also has the voice that the past has elsewhere: else
     what was there before would outvote what moved there.
     """
-    some = thinned(evidence)
-    if not (some > 0).any():
+    elsewhere = usual(evidence)
+    if elsewhere == 0:
         return m
-    usual = np.float32(middle(some[some > 0]))
-    return m * (1 + np.float32(CARRIED_SHARE) * np.maximum(usual - 2 * evidence, 0))
+    heard = evidence * np.float32(-2 * CARRIED_SHARE)
+    heard += np.float32(1 + CARRIED_SHARE * elsewhere)
+    return np.multiply(np.maximum(heard, 1, out=heard), m, out=heard)
 
 
 def aware(backend: Any, weights: Any, start: Start, level: Level, config: RefinerConfig) -> Any:
     """Return the graph without the edges across depth jumps of the start."""
-    units = backend.array(start.planes * np.float32(1 / level.sigma))
+    planes = backend.array(start.planes)
     if config.depth_aware:
-        weights = backend.prepare.depth_aware(weights, units, config.depth_sigma)
+        weights = backend.prepare.depth_aware(weights, planes, config.depth_sigma * level.sigma)
     if config.reg_curved:
-        weights = backend.prepare.give_way(weights, units, config.reg_curved)
+        weights = backend.prepare.give_way(weights, planes, config.reg_curved * level.sigma)
     return weights
 
 
@@ -177,8 +178,9 @@ def carry(stages: Stages, past: Past, level: Level, frame: Frame, config: Refine
         old = _follow(stages, past, level, motion)
     believed = stages.temporal.trust(
         level.d, level.m, level.color, old.planes, old.evidence, old.color, old.sigma)
-    both = (old.evidence > 0) & (level.m > 0)
-    cut = not motion.trusted or (believed * both).sum() < CUT * max(1, np.count_nonzero(both))
+    both = (thinned(old.evidence) > 0) & (thinned(level.m) > 0)
+    cut = not motion.trusted or (
+        thinned(believed)[both].sum() < CUT * max(1, np.count_nonzero(both)))
     clock.done('carry')
     return None if cut else replace(old, evidence=old.evidence * believed)
 

@@ -79,7 +79,9 @@ def _strip(
         top, end, w, z, d, m, first, second, out, bad, lam, alpha, rates, slope_rates, twos):
     """Take the steps of the rows from `top` to before `end`, save those of the seams."""
     height, width = d.shape
-    rings = np.zeros((rates.size, RING, LEFT, width + 2), np.float32)
+    rings = np.empty((rates.size, RING, LEFT, width + 2), np.float32)
+    rings[:, :, :, 0] = ZERO
+    rings[:, :, :, width + 1] = ZERO
     g = np.empty((3, width + 2), np.float32)
     for y in range(top - 1, end + 1 + REACH * (rates.size - 1)):
         for t in range(rates.size):
@@ -95,7 +97,9 @@ def _seam(
         middle, w, z, d, m, first, second, out, bad, lam, alpha, rates, slope_rates, twos):
     """Take the steps that the strips left out where they meet."""
     width = d.shape[1]
-    ring = np.zeros((RING, LEFT, width + 2), np.float32)
+    ring = np.empty((RING, LEFT, width + 2), np.float32)
+    ring[:, :, 0] = ZERO
+    ring[:, :, width + 1] = ZERO
     g = np.empty((3, width + 2), np.float32)
     for t in range(1, rates.size):
         here, there = (z, out) if t % 2 == 0 else (out, z)
@@ -193,7 +197,8 @@ def collect(y, height, width, alpha, ring, g):
                     continue
                 if 0 <= y + dy < height:
                     j = U(x + 1 + dx)
-                    gd = gd + load_run(ring[row, U(ASKED + o)], j) * load_run(ring[row, U(NORM)], j)
+                    norm = load_run(ring[row, U(NORM)], j)
+                    gd = gd + load_run(ring[row, U(ASKED + o)], j) * norm
                 o -= 1
         gx = spread_run(ZERO)
         gy = gx

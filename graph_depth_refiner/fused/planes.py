@@ -53,31 +53,21 @@ _NONE = np.float32(NONE)
 _MIDDLE = np.float32(0.5 * (CELL - 1))
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=True, **FUSED)
 def _integral(d, m, guide, sums):
     """Integrate the moments of cells: sums is _SUMS (rows + 1) (columns + 1), zero-edged."""
     height, width = d.shape
     rows, columns = sums.shape[1] - 1, sums.shape[2] - 1
     for row in prange(rows):
+        first = np.int64(row) * CELL
+        column_sums = np.zeros((_SUMS, columns * CELL))
+        for y in range(first, min(first + CELL, height)):
+            _add_row(d[y], m[y], guide[y], float(y), column_sums)
         total = np.zeros(_SUMS)
         for column in range(columns):
-            for y in range(CELL * row, min(CELL * row + CELL, height)):
-                for x in range(CELL * column, min(CELL * column + CELL, width)):
-                    weight = float(m[y, x])
-                    if weight > 0.0:
-                        value = float(d[y, x])
-                        total[0] += weight
-                        total[1] += weight * x
-                        total[2] += weight * y
-                        total[3] += weight * x * x
-                        total[4] += weight * x * y
-                        total[5] += weight * y * y
-                        total[6] += weight * value
-                        total[7] += weight * value * x
-                        total[8] += weight * value * y
-                        total[9] += weight * value * value
-                        total[10] += weight * guide[y, x]
-            for c in range(_SUMS):
+            for c in range(_SUMS):  # inside, as each has to wait for the one before it
+                for x in range(column * CELL, column * CELL + CELL):
+                    total[c] += column_sums[c, x]
                 sums[c, row + 1, column + 1] = total[c]
     for c in prange(_SUMS):
         for row in range(1, rows):
@@ -85,45 +75,88 @@ def _integral(d, m, guide, sums):
                 sums[c, row + 1, column] += sums[c, row, column]
 
 
+@njit(**INLINE)
+def _add_row(d, m, guide, y, sums):
+    """Add the moments of a row of pixels to those of their columns; d is 0 where m is."""
+    s0, sx, sy, sxx, sxy, syy = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]
+    sd, sxd, syd, sdd, shade = sums[6], sums[7], sums[8], sums[9], sums[10]
+    for k in range(U(d.size)):
+        x, weight, value = float(k), float(m[k]), float(d[k])
+        weight_x, weight_d = weight * x, weight * value
+        s0[k] += weight
+        sx[k] += weight_x
+        sy[k] += weight * y
+        sxx[k] += weight_x * x
+        sxy[k] += weight_x * y
+        syy[k] += weight * y * y
+        sd[k] += weight_d
+        sxd[k] += weight_d * x
+        syd[k] += weight_d * y
+        sdd[k] += weight_d * value
+        shade[k] += weight * guide[k]
+
+
 @njit(parallel=True, **FUSED)
-def _fit(sums, reach, least, fits):
-    """Fit a plane to the window of every cell: fits is _FIT rows columns."""
+def _fit(sums, reach, least, margin, fits):
+    """Fit a plane to the window of every cell: fits is _FIT rows columns, with a margin."""
     rows, columns = sums.shape[1] - 1, sums.shape[2] - 1
     for row in prange(rows):
-        top, bottom = max(0, np.int64(row) - reach), min(rows, np.int64(row) + reach + 1)
+        y = np.int64(row)
         window = np.empty((_SUMS, columns))
         for c in range(_SUMS):
-            above, below, s = sums[c, top], sums[c, bottom], window[c]
-            for column in range(columns):
-                left, right = max(0, column - reach), min(columns, column + reach + 1)
-                s[column] = below[right] - above[right] - below[left] + above[left]
-        for column in range(U(columns)):
-            s0 = window[0, column]
-            scale = 1.0 / max(s0, least)
-            x, y = window[1, column] * scale, window[2, column] * scale
-            d = window[6, column] * scale
-            xx, xy, yy = (window[3, column] * scale - x * x, window[4, column] * scale - x * y,
-                          window[5, column] * scale - y * y)
-            xd, yd, dd = (window[7, column] * scale - x * d, window[8, column] * scale - y * d,
-                          window[9, column] * scale - d * d)
-            axx, ayy = xx + RIDGE, yy + RIDGE
-            determinant = axx * ayy - xy * xy
-            ux = (xd * ayy - yd * xy) / determinant
-            uy = (yd * axx - xd * xy) / determinant
-            variance = dd - 2 * (ux * xd + uy * yd) + ux * ux * xx + 2 * ux * uy * xy \
-                + uy * uy * yy
-            # three parameters are taken from the data
-            variance = max(variance, 0.0) * s0 / (max(s0, least) - SPENT * least)
-            spread = xx + yy - math.sqrt((xx - yy) * (xx - yy) + 4 * xy * xy)
-            found = s0 >= least and spread >= 2 * LEAST_SPREAD
-            middle = 0.5 * (CELL - 1)
-            right, low = CELL * column + middle - x, CELL * np.int64(row) + middle - y
-            fits[0, row, column] = d + ux * right + uy * low if found else 0.0
-            fits[1, row, column] = ux if found else 0.0
-            fits[2, row, column] = uy if found else 0.0
-            fits[3, row, column] = variance if found else _NONE
-            fits[4, row, column] = window[10, column] * scale if found else 0.0
-            fits[5, row, column] = s0 if found else 0.0
+            _sum_windows(sums[c, max(0, y - reach)], sums[c, min(rows, y + reach + 1)], reach,
+                         window[c])
+        to = y + margin
+        _fit_row(window, CELL * y + 0.5 * (CELL - 1), least, U(margin), fits[0, to],
+                 fits[1, to], fits[2, to], fits[3, to], fits[4, to], fits[5, to])
+
+
+@njit(**INLINE)
+def _sum_windows(above, below, reach, window):
+    """Take the sums of the windows of a row of cells from the integral above and below it."""
+    columns = window.size
+    inner = max(0, columns - reach)  # from here on a window ends at the border
+    for column in range(U(inner)):
+        right = column + U(reach + 1)
+        window[column] = below[right] - above[right]
+    window[inner:] = below[columns] - above[columns]
+    for column in range(U(reach), U(columns)):
+        left = column - U(reach)
+        window[column] -= below[left] - above[left]
+
+
+@njit(**INLINE)
+def _fit_row(window, row, least, margin, fit_d, fit_x, fit_y, fit_variance, fit_guide, fit_weight):
+    """Fit planes, as of the middle of their cells, to the sums of a row of windows."""
+    w0, wx, wy, wxx, wxy, wyy = (
+        window[0], window[1], window[2], window[3], window[4], window[5])
+    wd, wxd, wyd, wdd, shade = window[6], window[7], window[8], window[9], window[10]
+    for column in range(U(w0.size)):
+        s0 = w0[column]
+        scale = 1.0 / max(s0, least)
+        x, y, d = wx[column] * scale, wy[column] * scale, wd[column] * scale
+        xx, xy, yy = (wxx[column] * scale - x * x, wxy[column] * scale - x * y,
+                      wyy[column] * scale - y * y)
+        xd, yd, dd = (wxd[column] * scale - x * d, wyd[column] * scale - y * d,
+                      wdd[column] * scale - d * d)
+        axx, ayy = xx + RIDGE, yy + RIDGE
+        determinant = 1.0 / (axx * ayy - xy * xy)
+        ux = (xd * ayy - yd * xy) * determinant
+        uy = (yd * axx - xd * xy) * determinant
+        variance = dd - 2 * (ux * xd + uy * yd) + ux * ux * xx + 2 * ux * uy * xy \
+            + uy * uy * yy
+        # three parameters are taken from the data
+        variance = max(variance, 0.0) * s0 / (max(s0, least) - SPENT * least)
+        spread = xx + yy - math.sqrt((xx - yy) * (xx - yy) + 4 * xy * xy)
+        found = s0 >= least and spread >= 2 * LEAST_SPREAD
+        right, low = CELL * float(column) + 0.5 * (CELL - 1) - x, row - y
+        to = column + margin
+        fit_d[to] = d + ux * right + uy * low if found else 0.0
+        fit_x[to] = ux if found else 0.0
+        fit_y[to] = uy if found else 0.0
+        fit_variance[to] = variance if found else _NONE
+        fit_guide[to] = shade[column] * scale if found else 0.0
+        fit_weight[to] = s0 if found else 0.0
 
 
 @njit(parallel=True, **FUSED)
@@ -264,9 +297,8 @@ def start_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
     padded = np.zeros(
         (len(reaches), _FIT, rows + 2 * margin, columns + 2 * margin + LANES), np.float32)
     padded[:, 3] = _NONE
-    fits = padded[:, :, margin:margin + rows, margin:margin + columns]
     for k, reach in enumerate(reaches):
-        _fit(sums, reach, LEAST_PIXELS * typical, fits[k])
+        _fit(sums, reach, LEAST_PIXELS * typical, margin, padded[k])
     planes = np.empty((3, height, width), np.float32)
     cost = np.empty((height, width), np.float32)
     noise = sigma * sigma
@@ -275,7 +307,7 @@ def start_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
     reach = margin
     while cost.max() >= _NONE and reach < rows + columns:  # inside a large hole
         reach *= 2
-        _fit(sums, reach, LEAST_PIXELS * typical, fits[0])
-        fill(planes, cost, fits[0])
+        _fit(sums, reach, LEAST_PIXELS * typical, margin, padded[0])
+        fill(planes, cost, padded[0, :, margin:margin + rows, margin:margin + columns])
     _rescue(d, m, np.float32(sigma), planes, cost)
     return planes, cost

@@ -48,8 +48,8 @@ from graph_depth_refiner.problem import (
 
 # With at least so many edges per pixel it pays to pack the graph before the first step.
 MANY_EDGES = 48
-# On a 3x3 window so many steps share what they fetch from memory.
-TOGETHER = 5
+# On a 3x3 window steps are taken together, as many as cost this share at the seams.
+SEAMS = 0.04
 
 
 @dataclass
@@ -102,7 +102,9 @@ def _take(state, rates, slope_rates):
     if not finite(state):
         return
     # steps taken together overwrite each other: only from the start is there a way back
-    together = TOGETHER if _nearest(state) and state.taken == 0 else 1
+    together = 1
+    if _nearest(state) and state.taken == 0:
+        together += int(SEAMS * len(state.d) / (REACH * get_num_threads()))
     taken = _steps(state, rates, slope_rates, together)
     if taken < len(rates) and together > 1:
         x, second = state.start

@@ -15,12 +15,13 @@
 
 from __future__ import annotations
 
-import cv2
 from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.temporal_rules import BIAS, CLIP, IMAGE, MISFIT, OUTLIER, SAME, SAME_SLOPE
 
+_REACH = (2, 2, 2, 1)  # of the means of the maps; a number of pixels, unsigned to be fast
+_ONE, _TWO, _THREE, _FOUR = (np.uint64(k) for k in (1, 2, 3, 4))
 _FAST = {'parallel': True, 'nogil': True, 'cache': True, 'fastmath': True}
 
 
@@ -29,8 +30,6 @@ def trust(d: np.ndarray, m: np.ndarray, color: np.ndarray, carried: np.ndarray,
     """Return how far the carried planes are believed, H W in [0, 1]."""
     maps = np.empty((4, *d.shape), np.float32)
     _residuals(d, m, color, carried[0], evidence, carried_color, np.float32(1 / sigma), maps)
-    for one, side in zip(maps, (5, 5, 5, 3)):
-        cv2.blur(one, (side, side), dst=one, borderType=cv2.BORDER_REFLECT)
     result = np.empty(d.shape, np.float32)
     _trust(maps, evidence, result)
     return result
@@ -56,13 +55,43 @@ def _residuals(d, m, color, carried, evidence, carried_color, inverse, maps):
 
 @njit(**_FAST)
 def _trust(maps, evidence, result):
+    """Believe by the means of the maps around every pixel; the image is mirrored beyond."""
     height, width = evidence.shape
-    for y in prange(height):
-        for x in range(width):
-            share = np.float32(1) / max(maps[0, y, x], np.float32(1e-6))
-            believed = _falling(abs(maps[1, y, x]) * share, BIAS) \
-                * _falling(maps[2, y, x] * share, MISFIT) * _falling(maps[3, y, x], IMAGE)
+    for row in prange(height):
+        y = np.int64(row)
+        sums = np.zeros((4, width + 4), np.float32)
+        for k in range(4):
+            reach = _REACH[k]
+            for dy in range(-reach, reach + 1):
+                _add(maps[k, _mirrored(y + dy, height)], sums[k])
+            for x in (-2, -1, width, width + 1):
+                sums[k, x + 2] = sums[k, _mirrored(x, width) + 2]
+        both, bias, misfit, unlike = sums[0], sums[1], sums[2], sums[3]
+        for x in range(np.uint64(width)):
+            share = np.float32(1) / max(_five(both, x), np.float32(25e-6))
+            image = (unlike[x + _ONE] + unlike[x + _TWO] + unlike[x + _THREE]) / np.float32(9)
+            believed = _falling(abs(_five(bias, x)) * share, BIAS) \
+                * _falling(_five(misfit, x) * share, MISFIT) * _falling(image, IMAGE)
             result[y, x] = believed if evidence[y, x] > 0 else np.float32(0)
+
+
+@njit(inline='always')
+def _mirrored(i, n):
+    while not 0 <= i < n:
+        i = -1 - i if i < 0 else 2 * n - 1 - i
+    return i
+
+
+@njit(inline='always')
+def _add(row, sums):
+    for x in range(np.uint64(row.size)):
+        sums[x + _TWO] += row[x]
+
+
+@njit(inline='always')
+def _five(sums, x):
+    """Return the sum of five neighbours."""
+    return sums[x] + sums[x + _ONE] + sums[x + _TWO] + sums[x + _THREE] + sums[x + _FOUR]
 
 
 @njit(inline='always')

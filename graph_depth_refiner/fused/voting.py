@@ -94,9 +94,13 @@ def _lay_out(planes, known, value, weight, color, share, wide, field):
     height, width = known.shape
     for row in prange(height + 2 * REACH):
         y, begin = np.int64(row) - REACH, U(row * wide)
-        field[:, begin:begin + U(wide)] = ZERO
-        begin += U(REACH)
-        if 0 <= y < height:
+        if not 0 <= y < height:
+            field[:, begin:begin + U(wide)] = ZERO
+        else:
+            field[:, begin:begin + U(REACH)] = ZERO
+            field[:, begin + U(REACH + width):begin + U(wide)] = ZERO
+            field[5 + color.shape[0]:, begin:begin + U(wide)] = ZERO
+            begin += U(REACH)
             for k in range(3):
                 for x in range(U(width)):
                     field[k, begin + x] = planes[k, y, x] if known[y, x] > ZERO else ZERO
