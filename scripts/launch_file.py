@@ -18,6 +18,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
+import signal
 import sys
 
 from ament_index_python.packages import get_package_share_directory
@@ -92,6 +93,8 @@ def describe(declared: list) -> int:
 
 def run(source: AnyLaunchDescriptionSource, arguments: list[tuple[str, str]]) -> int:
     """Run a launch file until its processes end or SIGINT comes."""
+    # LaunchService hears of the signal by itself; an exception in its loop can lose events
+    signal.signal(signal.SIGINT, lambda *_: None)
     service = LaunchService(noninteractive=not sys.stdin.isatty())
     service.include_launch_description(LaunchDescription([
         IncludeLaunchDescription(source, launch_arguments=arguments)]))

@@ -91,7 +91,7 @@ def test_it_ends_by_sigterm_in_the_background_of_a_script(tmp_path):
     # a shell without job control starts what is in the background with SIGINT ignored
     run = subprocess.Popen(
         [sys.executable, '-m', 'graph_depth_refiner', 'demo', '--size', '96x72',
-         '--out', str(tmp_path / 'demo.png'), '--seconds', '600'],
+         '--out', str(tmp_path / 'demo.png'), '--seconds', '60'],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     for line in run.stdout:

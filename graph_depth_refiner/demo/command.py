@@ -100,8 +100,10 @@ def launch(arguments: dict[str, str]) -> int:
     from launch.actions import IncludeLaunchDescription
     from launch.launch_description_sources import PythonLaunchDescriptionSource
 
-    # in the background of a script SIGINT is ignored, and would be by all that is launched
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # In the background of a script SIGINT is ignored, and would be by all that is launched.
+    # Nothing must be raised: LaunchService hears of the signal by itself, and an exception in
+    # the midst of its loop can lose what it was about to do, such as to end the nodes.
+    signal.signal(signal.SIGINT, lambda *_: None)
     share = Path(get_package_share_directory('graph_depth_refiner'))
     service = LaunchService(noninteractive=True)
     service.include_launch_description(LaunchDescription([IncludeLaunchDescription(

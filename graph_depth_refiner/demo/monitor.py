@@ -57,12 +57,13 @@ QUEUE = 10
 WARM_UP = 5  # frames before the temporal filters have settled
 KEPT = 40  # frames that are scored, spread over the time
 REDRAW = 0.4  # seconds between two panels in the browser
+LONG = 60.0  # seconds; frames of more than that are not kept until the end
 GRACE = 1.0  # seconds after which a depth image of which nothing came back counts as dropped
 MAX_PIXELS = 2 ** 24
 
 
 class DemoMonitor(Node):
-    """Collects complete sets of messages by stamp; judges them at the end, for the web at once."""
+    """Collects complete sets of messages by stamp; judges them at the end, or at once."""
 
     def __init__(self) -> None:
         """Subscribe to everything."""
@@ -94,7 +95,7 @@ class DemoMonitor(Node):
                 lambda message, topic=topic: self._collect(topic, message), QUEUE)
         self.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, QUEUE)
         self._timer = self.create_timer(0.2, self._look_at_the_clock)
-        if self._web:
+        if self._web or self._seconds > LONG:
             self._judge_live()
 
     def _collect(self, topic: str, message: Any) -> None:
@@ -142,7 +143,7 @@ class DemoMonitor(Node):
         """Print the table, write the panel, tell whoever waits."""
         asked = time.monotonic()
         self._work.put(None)
-        if self._web:
+        if self._thread:
             self._thread.join()
         else:
             self._judge.run(self._work)  # only now: it would take time from the refiner
