@@ -40,7 +40,7 @@ from graph_depth_refiner.problem import FAINT
 # no contraction, no reassociation.
 EXACT = {'nogil': True, 'cache': True, 'error_model': 'numpy'}
 INLINE = {**EXACT, 'forceinline': True}
-_BLOCK = 32  # rows
+_BLOCK = 16  # rows
 _INF = np.float32(np.inf)
 _LARGE = np.float32(1e30)
 
