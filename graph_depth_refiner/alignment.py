@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cv2
@@ -55,37 +56,61 @@ def align(stage: Any, planes: np.ndarray, evidence: np.ndarray, grey: np.ndarray
     """
     Find the motion that brings the last planes and image onto this measurement.
 
-    Gauss-Newton on point-to-plane distances in inverse depth and on image differences, from
-    the motion of tracked corners, or coarse to fine from a guess. Single samples are weighted
-    robustly, and so are blocks by how far they would like to move by themselves: a moving
-    object is a block that does.
+    Gauss-Newton on point-to-plane distances in inverse depth and on image differences: from
+    a guess if most of the image is at rest there, else from the motion of tracked corners,
+    else coarse to fine from the guess. Single samples are weighted robustly, and so are
+    blocks by how far they would like to move by themselves: a moving object is a block that
+    does.
     """
     believed = usual(evidence)
     near = middle(thinned(planes[0]).ravel())  # the unit of length is 1 / near
     if not (believed > 0 and near > 0):
         return Motion(np.eye(4), trusted=False)
     steady = evidence * (evidence >= STEADY * believed)  # H W
+    search = _Search(stage, planes, steady, grey, level, near)
+    motion = search.run(guess, PLAN[-1:], PACE, foreseen=True)
+    if motion.trusted:
+        return motion
     tracked = guess_motion(grey, level.grey, planes[0] * (steady > 0), level.intrinsics)
-    plan, pace = (PLAN, np.inf) if tracked is None else (PLAN[-1:], PACE)
-    pyramid = [tuple(cv2.GaussianBlur(one, (5, 5), BLUR) for one in (grey, level.grey))]
-    while len(pyramid) <= plan[0][0] and min(pyramid[-1][0].shape) >= 32:
-        pyramid.append(tuple(cv2.pyrDown(one) for one in pyramid[-1]))
-    matrix, light, found = guess if tracked is None else tracked, np.array([1.0, 0.0]), None
-    for floor, stride, iterations, wider in plan:
-        before, now = pyramid[min(floor, len(pyramid) - 1)]
-        for _ in range(iterations):
-            found = stage.normal_equations(
-                planes, steady, before, level.d, level.m, now, stride, matrix, light,
-                level.intrinsics, wider * level.sigma, wider * SHADE, pace)
-            step = _solve(found, near)
-            if not np.isfinite(step).all():
-                return Motion(np.eye(4), trusted=False)
-            matrix = _moved(matrix, step)
-            light = light + step[6:]
-            pace = max(PACE, 2 * middle(found.shifts)) if found.shifts.size else PACE
-            if _pixels(step, near, level.intrinsics.fx) < STILL * 2 ** floor:
-                break
-    return Motion(matrix, _trusted(found, matrix, evidence.size / PLAN[-1][1] ** 2))
+    if tracked is not None:
+        return search.run(tracked, PLAN[-1:], PACE)
+    return search.run(guess, PLAN, np.inf)
+
+
+class _Search:
+    """A search for the motion between two frames, which may begin at several places."""
+
+    def __init__(self, stage: Any, planes: np.ndarray, steady: np.ndarray, grey: np.ndarray,
+                 level: Level, near: float) -> None:
+        self._equations = partial(stage.normal_equations, planes, steady)
+        self._level, self._near = level, near
+        self._pyramid = [tuple(cv2.GaussianBlur(one, (5, 5), BLUR) for one in (grey, level.grey))]
+
+    def run(self, matrix: np.ndarray, plan: tuple, pace: float, foreseen: bool = False) -> Motion:
+        """Search from a motion on; if it is to be `foreseen`, only if few blocks move there."""
+        level, light, found = self._level, np.array([1.0, 0.0]), None
+        for floor, stride, iterations, wider in plan:
+            before, now = self._images(floor)
+            for _ in range(iterations):
+                found = self._equations(
+                    before, level.d, level.m, now, stride, matrix, light, level.intrinsics,
+                    wider * level.sigma, wider * SHADE, pace)
+                shift = middle(found.shifts) if found.shifts.size else 0.0
+                step = _solve(found, self._near)
+                if not np.isfinite(step).all() or (foreseen and shift > PACE):
+                    return Motion(np.eye(4), trusted=False)
+                matrix = _moved(matrix, step)
+                light = light + step[6:]
+                pace = max(PACE, 2 * shift)
+                if _pixels(step, self._near, level.intrinsics.fx) < STILL * 2 ** floor:
+                    break
+        return Motion(matrix, _trusted(found, matrix, level.d.size / PLAN[-1][1] ** 2))
+
+    def _images(self, floor: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return both images at a level of the pyramid, or the smallest that makes sense."""
+        while len(self._pyramid) <= floor and min(self._pyramid[-1][0].shape) >= 32:
+            self._pyramid.append(tuple(cv2.pyrDown(one) for one in self._pyramid[-1]))
+        return self._pyramid[min(floor, len(self._pyramid) - 1)]
 
 
 def _solve(found: Any, near: float) -> np.ndarray:

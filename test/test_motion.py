@@ -136,3 +136,14 @@ def test_a_strange_scene_is_not_trusted(pair):
 def test_nothing_to_align_is_not_trusted(pair):
     x, n, first, level, _ = pair
     assert not alignment.align(fused, x, 0 * n, first.grey, level, np.eye(4)).trusted
+
+
+def test_corners_are_followed_only_where_the_guess_is_off(pair, monkeypatch):
+    x, n, first, level, true = pair
+    asked = []
+    monkeypatch.setattr(alignment, 'guess_motion', lambda *arguments: asked.append(arguments))
+    found = alignment.align(fused, x, n, first.grey, level, true)
+    assert found.trusted and not asked
+    assert np.linalg.norm((found.matrix @ np.linalg.inv(true))[:3, 3]) < 0.006
+    alignment.align(fused, x, n, first.grey, level, np.eye(4))
+    assert len(asked) == 1
