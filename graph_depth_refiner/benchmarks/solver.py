@@ -16,8 +16,10 @@
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 from collections.abc import Callable
 from importlib.util import find_spec
+import itertools
 import json
 from pathlib import Path
 import platform
@@ -36,6 +38,7 @@ SIZES = ('224x172', '320x240', '640x480', '848x480', '1280x720')
 PRESETS = ('paper', 'realtime')
 RATE, SLOPE_SHARE = 0.1, 0.05  # noise units; the time of a step does not depend on them
 STEPS = 10  # of a frame in real time, which the fused backend takes at once
+SLOW_ROUNDS = 3  # of which one times also what is slow, all but the fused backend
 STREAM_BYTES = 1 << 28
 COLUMNS = (
     'size', 'backend', 'preset', 'step_ms', 'graph_ms', 'autograd_step_ms', 'plain_graph_ms',
@@ -52,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--presets', nargs='+', default=PRESETS, choices=PRESETS, metavar='NAME',
         help='default: ' + ' '.join(PRESETS))
-    parser.add_argument('--repeat', type=int, default=9, help='timings per median (default: 9)')
+    parser.add_argument('--repeat', type=int, default=9, help='rounds over all sizes (default: 9)')
     parser.add_argument('--device', default='auto', help='auto, cpu, cuda or cuda:N')
     parser.add_argument('--seed', type=int, default=0, help='of the image')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the records here')
@@ -60,26 +63,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure every size, preset and backend; print a table."""
+    if args.repeat < 1:
+        raise ValueError(f'repeat: expected at least 1, got {args.repeat}')
     stream = stream_copy()
     print(f'{platform.processor() or platform.machine()}, STREAM copy {stream:.1f} GB/s')
     print(' '.join(f'{name:>16}' for name in COLUMNS))
     records = []
-    for size in args.sizes:
-        for name in args.presets:
-            scene = Scene(size, preset(name), args.seed)
-            plain_graph, autograd_step = plain_way(scene, args.repeat)
-            for backend in args.backends or usable():
-                record = measure(scene, backends.select(args.device, backend), args.repeat)
-                record |= {
-                    'size': size, 'preset': name, 'autograd_step_ms': autograd_step,
-                    'plain_graph_ms': plain_graph, 'stream_gb_per_s': stream}
-                records.append({column: record[column] for column in COLUMNS})
-                print(' '.join(f'{_text(value):>16}' for value in records[-1].values()))
+    for name in args.presets:
+        for record in compare(name, args):
+            record |= {'preset': name, 'stream_gb_per_s': stream}
+            records.append({column: record[column] for column in COLUMNS})
+            print(' '.join(f'{_text(value):>16}' for value in records[-1].values()))
     for line in growth(records):
         print(line)
     if args.json:
         args.json.write_text(json.dumps(records, indent=1) + '\n')
     return 0
+
+
+def compare(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """
+    Measure a preset at every size; return the median over the rounds.
+
+    A round visits all sizes: a machine that is slower for some minutes is so for each of them.
+    """
+    ways = [backends.select(args.device, way) for way in args.backends or usable()]
+    seen: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
+    for turn, size in itertools.product(range(args.repeat), args.sizes):
+        scene = Scene(size, preset(name), args.seed)
+        slow = turn % SLOW_ROUNDS == 0
+        if slow:
+            seen[size, 'plain'].append(plain_way(scene))
+        for backend in ways:
+            if slow or backend.name == 'fused':
+                seen[size, backend.name].append(measure(scene, backend))
+    return [
+        {'size': size, 'backend': backend.name}
+        | _medians(seen[size, backend.name]) | _medians(seen[size, 'plain'])
+        for size in args.sizes for backend in ways]
 
 
 class Scene:
@@ -102,7 +123,7 @@ class Scene:
         self.x = np.stack((np.where(self.m > 0, self.d, 0.6), 0 * x, 0 * x))  # 3 H W
 
 
-def measure(scene: Scene, backend: backends.Backend, repeat: int) -> dict[str, Any]:
+def measure(scene: Scene, backend: backends.Backend) -> dict[str, float]:
     """Time the graph and the step of a backend; count the bytes that a step has to move."""
     config = scene.config
     guide = backend.array(scene.guide)
@@ -113,28 +134,29 @@ def measure(scene: Scene, backend: backends.Backend, repeat: int) -> dict[str, A
     def begin() -> Any:
         return backend.solver.init(x, w, d, m, scene.unit, terms)
     wait = _wait(backend)
+    repeat, steps = (3, STEPS) if backend.name == 'fused' else (1, 1)
     graph = timed(lambda: wait(backend.graph.build(guide, config, out=w)), repeat)
-    rates = [RATE] * (STEPS if backend.name == 'fused' else 1)
     step = timed(
-        lambda state: wait(backend.solver.steps(state, rates, SLOPE_SHARE)), repeat,
-        before=begin) / len(rates)
+        lambda state: wait(backend.solver.steps(state, [RATE] * steps, SLOPE_SHARE)), repeat,
+        before=begin) / steps
     pixels = scene.d.size
     graph_bytes = getattr(begin(), 'packed', None) or w
     # the graph once, planes in and out, both moments in and out, data and its weight
     per_pixel = graph_bytes.nbytes / pixels + 4 * (3 * 6 + 2)
     return {
-        'backend': backend.name, 'step_ms': step, 'graph_ms': graph,
-        'bytes_per_pixel': per_pixel, 'gb_per_s': per_pixel * pixels / step / 1e6}
+        'step_ms': step, 'graph_ms': graph, 'bytes_per_pixel': per_pixel,
+        'gb_per_s': per_pixel * pixels / step / 1e6}
 
 
-def plain_way(scene: Scene, repeat: int) -> tuple[float, float]:
+def plain_way(scene: Scene) -> dict[str, float]:
     """Time graph and step of the plain autograd implementation."""
     import torch
 
     from graph_depth_refiner.benchmarks import reference
     guide = torch.from_numpy(scene.guide)
     graph = timed(lambda: reference.Lists(guide, scene.config), 1, warm=False)
-    return graph, timed(plain_solver(scene).step, max(3, repeat // 3))
+    return {
+        'plain_graph_ms': graph, 'autograd_step_ms': timed(plain_solver(scene).step, 1)}
 
 
 def plain_solver(scene: Scene) -> Any:
@@ -196,6 +218,10 @@ def growth(records: list[dict[str, Any]]) -> list[str]:
             lines.append(
                 f'{key[0]} {key[1]}: step ~ pixels^{step:.2f}, graph ~ pixels^{graph:.2f}')
     return lines
+
+
+def _medians(rounds: list[dict[str, float]]) -> dict[str, float]:
+    return {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
 
 
 def _wait(backend: backends.Backend) -> Callable[[Any], Any]:

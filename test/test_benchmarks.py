@@ -1,0 +1,73 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The benchmarks run, and their records have the keys that scripts of users read."""
+
+import json
+
+import pytest
+
+from graph_depth_refiner import cli
+
+SOLVER_KEYS = {
+    'size', 'backend', 'preset', 'step_ms', 'graph_ms', 'autograd_step_ms', 'plain_graph_ms',
+    'bytes_per_pixel', 'gb_per_s', 'stream_gb_per_s'}
+STREAM_KEYS = {
+    'method', 'depth_error_percent', 'depth_rms_percent', 'normal_error_deg',
+    'temporal_noise_percent', 'ghosting_ratio', 'thin_lost_percent', 'ms_per_frame',
+    'graph_hit_rate'}
+
+
+@pytest.fixture
+def records(tmp_path, capsys):
+    """Return what runs a benchmark and reads its records."""
+    def run(*words):
+        file = tmp_path / 'records.json'
+        assert cli.main(['benchmark', *words, '--json', str(file)]) == 0
+        return json.loads(file.read_text()), capsys.readouterr().out
+    return run
+
+
+def test_solver_times_every_size_preset_and_backend(records):
+    found, text = records(
+        'solver', '--sizes', '32x24', '320x240', '400x300', '--backends', 'fused', 'torch',
+        '--presets', 'realtime', '--repeat', '2')
+    assert {(one['size'], one['backend']) for one in found} == {
+        (size, backend) for size in ('32x24', '320x240', '400x300')
+        for backend in ('fused', 'torch')}
+    assert all(set(one) == SOLVER_KEYS and one['preset'] == 'realtime' for one in found)
+    assert all(one[key] > 0 for one in found for key in SOLVER_KEYS if key.endswith('_ms'))
+    assert 'realtime fused: step ~ pixels^' in text
+
+
+def test_stream_scores_every_method(records):
+    methods = ['input', 'realsense', 'cold-10', 'unwarped-10', 'ours-10', 'ours-10-odometry']
+    found, text = records(
+        'stream', '--size', '96x72', '--frames', '6', '--motion', 'object', '--no-reference',
+        '--methods', *methods)
+    assert [one['method'] for one in found] == methods
+    assert all(set(one) >= STREAM_KEYS for one in found)
+    error = {one['method']: one['depth_error_percent'] for one in found}
+    assert error['ours-10'] < error['input']
+    assert all(method in text for method in methods)
+
+
+@pytest.mark.parametrize('words, text', [
+    (['solver', '--repeat', '0'], 'repeat: expected at least 1, got 0'),
+    (['solver', '--sizes', '32'], "size: expected WIDTHxHEIGHT, got '32'"),
+    (['stream', '--frames', '2'], 'frames: expected at least 6, got 2'),
+    (['stream', '--methods', 'magic'], "got 'magic'"),
+])
+def test_refuses_what_cannot_be_measured(capsys, words, text):
+    assert cli.main(['benchmark', *words]) == 2
+    assert text in capsys.readouterr().err
