@@ -18,6 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from graph_depth_refiner.planes_rules import (
+    APART,
+    BACK,
     CELL,
     CLOSE,
     FAR,
@@ -25,12 +27,16 @@ from graph_depth_refiner.planes_rules import (
     LEAST_AGREE,
     LEAST_PIXELS,
     LEAST_SPREAD,
+    NO_WAY,
     NONE,
     OWN_CAP,
     OWN_SHARE,
     RIDGE,
+    ROUNDS,
     SHADE_SHARE,
     SPENT,
+    STEPS,
+    STRAIGHT_ON,
 )
 
 
@@ -64,6 +70,43 @@ def fill(planes: np.ndarray, cost: np.ndarray, fits: np.ndarray) -> None:
     planes[1:, y, x] = fit[1:3]
     planes[0, y, x] = fit[0] + fit[1] * (x % CELL - middle) + fit[2] * (y % CELL - middle)
     cost[y, x] = fit[3]
+
+
+def bridge(d: np.ndarray, m: np.ndarray, color: np.ndarray, sigma: float,
+           planes: np.ndarray) -> None:
+    """
+    Give pixels of holes the plane at the end of the smoothest way through the image.
+
+    A way costs the squared changes of colour along it, so that shading is cheap and the edge
+    of an object dear. Windows see less of a small object than of what is behind it; where
+    both lead to one surface the plane of the window stays, which is of more pixels.
+    """
+    y, x = np.nonzero(m <= 0)
+    from_y, from_x = _ways(m, np.abs(d - planes[0]) < CLOSE * sigma, color)
+    from_y, from_x = from_y[y, x], from_x[y, x]
+    found = planes[:, from_y, from_x]  # 3 N
+    found[0] += STRAIGHT_ON * (found[1] * (x - from_x) + found[2] * (y - from_y))
+    other = (found[0] > 0) & (np.abs(found[0] - planes[0, y, x]) > APART * sigma)
+    planes[:, y[other], x[other]] = found[:, other]
+
+
+def _ways(m: np.ndarray, fits: np.ndarray, color: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return row and column, H W each, where the way to a pixel begins; itself if none."""
+    height, width = m.shape
+    cost = np.where((m > 0) & fits, 0, NO_WAY)
+    begins = np.indices(m.shape)  # 2 H W
+    color = color.astype(int)
+    holes = np.argwhere(m <= 0)
+    for sweep in range(2 * ROUNDS):
+        side = 1 - 2 * (sweep % 2)  # back and forth
+        for y, x in holes[::side]:
+            for (dy, dx), step in zip(BACK, STEPS):
+                v, u = y + side * dy, x + side * dx
+                if 0 <= v < height and 0 <= u < width and cost[v, u] < cost[y, x]:
+                    total = cost[v, u] + step + np.square(color[:, y, x] - color[:, v, u]).sum()
+                    if total < cost[y, x]:
+                        cost[y, x], begins[:, y, x] = total, begins[:, v, u]
+    return begins[0], begins[1]
 
 
 def _integral(d: np.ndarray, m: np.ndarray, guide: np.ndarray) -> np.ndarray:
