@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from graph_depth_refiner.changes import BAND
+from graph_depth_refiner.band_changes import BAND
 from graph_depth_refiner.config import RefinerConfig
 
 # a share of changed bands beyond which rebuilding all of them is quicker
@@ -43,7 +43,7 @@ def update(backend: Any, cached: CachedGraph | None, guide: np.ndarray,
     settings = _settings(config)
     if cached is None or cached.guide.shape != guide.shape or cached.settings != settings:
         return CachedGraph(guide, backend.graph.build(backend.array(guide), config), settings)
-    difference = backend.changes.by_band(cached.guide, guide)  # bands
+    difference = backend.band_changes.by_band(cached.guide, guide)  # bands
     if difference.max() <= config.graph_tolerance:
         cached.hit_rate = 1.0
         return cached

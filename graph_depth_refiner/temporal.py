@@ -18,7 +18,17 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from graph_depth_refiner.temporal_rules import BIAS, CLIP, IMAGE, MISFIT, OUTLIER, SAME, SAME_SLOPE
+from graph_depth_refiner.temporal_rules import (
+    BIAS,
+    CLIP,
+    IMAGE,
+    IMAGE_REACH,
+    MISFIT,
+    OUTLIER,
+    REACH,
+    SAME,
+    SAME_SLOPE,
+)
 
 
 def trust(d: np.ndarray, m: np.ndarray, color: np.ndarray, carried: np.ndarray,
@@ -27,9 +37,10 @@ def trust(d: np.ndarray, m: np.ndarray, color: np.ndarray, carried: np.ndarray,
     both = (m > 0) & (evidence > 0)
     residual = np.where(both, np.clip((d - carried[0]) / np.float32(sigma), -CLIP, CLIP), 0)
     unlike = np.abs(color.astype(np.float32) - carried_color).mean(0) / 255
-    share = np.maximum(_blur(both, 5), np.float32(1e-6))
-    believed = _falling(np.abs(_blur(residual, 5)) / share, BIAS) \
-        * _falling(_blur(np.abs(residual), 5) / share, MISFIT) * _falling(_blur(unlike, 3), IMAGE)
+    share = np.maximum(_blur(both, REACH), np.float32(1e-6))
+    believed = _falling(np.abs(_blur(residual, REACH)) / share, BIAS) \
+        * _falling(_blur(np.abs(residual), REACH) / share, MISFIT) \
+        * _falling(_blur(unlike, IMAGE_REACH), IMAGE)
     return np.where(evidence > 0, believed, 0).astype(np.float32)
 
 
@@ -50,7 +61,8 @@ def fuse(d: np.ndarray, m: np.ndarray, chosen: np.ndarray, carried: np.ndarray,
     return tuple(one.astype(np.float32) for one in result)
 
 
-def _blur(values: np.ndarray, side: int) -> np.ndarray:
+def _blur(values: np.ndarray, reach: int) -> np.ndarray:
+    side = 2 * reach + 1
     return cv2.blur(values.astype(np.float32), (side, side), borderType=cv2.BORDER_REFLECT)
 
 

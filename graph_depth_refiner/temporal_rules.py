@@ -11,10 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the plain and the fused gate have in common; all but IMAGE in noise units."""
+"""What the plain and the fused gate have in common; residuals are in noise units."""
 
 from __future__ import annotations
 
+REACH = 2  # pixels on either side of one whose residuals are averaged to judge it
+IMAGE_REACH = 1  # the same for differences of the image
 CLIP = 4.0  # a single residual counts at most this
 # believed fully below the first, not at all beyond the second:
 BIAS = (0.7, 1.1)  # mean of residuals

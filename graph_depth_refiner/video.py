@@ -34,9 +34,9 @@ from graph_depth_refiner.problem import Memory
 from graph_depth_refiner.voting_rules import CARRIED_SHARE
 
 REACHES = (8, 4, 2)  # cells from the middle to the rim of the windows planes are fitted in
-PATIENCE = 1.3  # a wider window is kept up to so many times the cost of a narrower one
+PATIENCE = 1.4  # a wider window is kept up to so many times the cost of a narrower one
 GUIDE_LIKENESS = 0.07  # difference of the image in [0, 1] to a window's mean that counts
-COLOR_LIKENESS = 0.04  # difference of colour in [0, 1] that counts between two pixels
+COLOR_LIKENESS = 0.05  # difference of colour in [0, 1] that counts between two pixels
 USUAL = 1.3  # times the noise of a frame that carried planes may be off without more ado
 LOOSEST = 4.0  # times the noise of a frame at which noise between frames is no noise any more
 DOUBT = 2.0  # times the noise of a frame beyond which odometry is corrected by the frames

@@ -18,14 +18,14 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-import signal
 import sys
 
 from ament_index_python.packages import get_package_share_directory
-from launch import LaunchContext, LaunchDescription, LaunchService
-from launch.actions import IncludeLaunchDescription
+from launch import LaunchContext
 from launch.invalid_launch_file_error import InvalidLaunchFileError
 from launch.launch_description_sources import AnyLaunchDescriptionSource
+
+from graph_depth_refiner.ros.launching import run_launch_file
 
 PACKAGE = 'graph_depth_refiner'
 USAGE = 'usage: scripts/launch FILE.launch.py [--show-args] [name:=value…]'
@@ -46,7 +46,9 @@ def main(arguments: list[str]) -> int:
         declared = source.get_launch_description(LaunchContext()).get_launch_arguments()
         if show:
             return describe(declared)
-        return run(source, parse(settings, [one.name for one in declared]))
+        return run_launch_file(
+            source, parse(settings, [one.name for one in declared]),
+            noninteractive=not sys.stdin.isatty())
     except ValueError as error:
         return _fail(str(error), 2)
     except (InvalidLaunchFileError, OSError, SyntaxError) as error:
@@ -89,16 +91,6 @@ def describe(declared: list) -> int:
         if one.choices:
             print(f'        (one of: {", ".join(one.choices)})')
     return 0
-
-
-def run(source: AnyLaunchDescriptionSource, arguments: list[tuple[str, str]]) -> int:
-    """Run a launch file until its processes end or SIGINT comes."""
-    # LaunchService hears of the signal by itself; an exception in its loop can lose events
-    signal.signal(signal.SIGINT, lambda *_: None)
-    service = LaunchService(noninteractive=not sys.stdin.isatty())
-    service.include_launch_description(LaunchDescription([
-        IncludeLaunchDescription(source, launch_arguments=arguments)]))
-    return service.run()
 
 
 def _fail(text: str, code: int) -> int:

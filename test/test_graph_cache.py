@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner import backends
-from graph_depth_refiner.changes import BAND, TILE
+from graph_depth_refiner.band_changes import BAND, TILE
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.graph_cache import update
 
@@ -95,4 +95,4 @@ def test_a_band_changed_as_much_as_its_worst_tile(backend, shape):
             for tile in np.array_split(plane[top:top + BAND], [
                 shape[-1] * k // tiles for k in range(1, tiles)], axis=1))
         for top in range(0, shape[-2], BAND)]
-    np.testing.assert_allclose(backend.changes.by_band(before, now), expected, rtol=1e-5)
+    np.testing.assert_allclose(backend.band_changes.by_band(before, now), expected, rtol=1e-5)

@@ -96,20 +96,12 @@ def _launch(arguments: dict[str, str]) -> int:
 def launch(arguments: dict[str, str]) -> int:
     """Run the launch file until its nodes have ended."""
     from ament_index_python.packages import get_package_share_directory
-    from launch import LaunchDescription, LaunchService
-    from launch.actions import IncludeLaunchDescription
     from launch.launch_description_sources import PythonLaunchDescriptionSource
 
-    # In the background of a script SIGINT is ignored, and would be by all that is launched.
-    # Nothing must be raised: LaunchService hears of the signal by itself, and an exception in
-    # the midst of its loop can lose what it was about to do, such as to end the nodes.
-    signal.signal(signal.SIGINT, lambda *_: None)
+    from graph_depth_refiner.ros.launching import run_launch_file
     share = Path(get_package_share_directory('graph_depth_refiner'))
-    service = LaunchService(noninteractive=True)
-    service.include_launch_description(LaunchDescription([IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(share / 'launch' / 'demo.launch.py')),
-        launch_arguments=arguments.items())]))
-    return service.run()
+    file = PythonLaunchDescriptionSource(str(share / 'launch' / 'demo.launch.py'))
+    return run_launch_file(file, arguments.items())
 
 
 if __name__ == '__main__':

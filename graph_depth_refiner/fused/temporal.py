@@ -18,9 +18,20 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.temporal_rules import BIAS, CLIP, IMAGE, MISFIT, OUTLIER, SAME, SAME_SLOPE
+from graph_depth_refiner.temporal_rules import (
+    BIAS,
+    CLIP,
+    IMAGE,
+    IMAGE_REACH,
+    MISFIT,
+    OUTLIER,
+    REACH,
+    SAME,
+    SAME_SLOPE,
+)
 
-_REACH = (2, 2, 2, 1)  # of the means of the maps; a number of pixels, unsigned to be fast
+_REACHES = (REACH, REACH, REACH, IMAGE_REACH)  # of the means of the maps
+# The sums along a row are written out for these reaches; unsigned indices are fast.
 _ONE, _TWO, _THREE, _FOUR = (np.uint64(k) for k in (1, 2, 3, 4))
 _FAST = {'parallel': True, 'nogil': True, 'cache': True, 'fastmath': True}
 
@@ -61,7 +72,7 @@ def _trust(maps, evidence, result):
         y = np.int64(row)
         sums = np.zeros((4, width + 4), np.float32)
         for k in range(4):
-            reach = _REACH[k]
+            reach = _REACHES[k]
             for dy in range(-reach, reach + 1):
                 _add(maps[k, _mirrored(y + dy, height)], sums[k])
             for x in (-2, -1, width, width + 1):

@@ -11,14 +11,14 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Where an image changed, tile by tile; the twin of changes.py."""
+"""Where an image changed, tile by tile; the twin of band_changes.py."""
 
 from __future__ import annotations
 
 from numba import njit
 import numpy as np
 
-from graph_depth_refiner.changes import BAND, TILE
+from graph_depth_refiner.band_changes import BAND, TILE
 from graph_depth_refiner.fused.rows import FUSED, U, ZERO
 
 
