@@ -83,7 +83,6 @@ def bridge(d: np.ndarray, m: np.ndarray, color: np.ndarray, sigma: float,
     """
     y, x = np.nonzero(m <= 0)
     from_y, from_x = _ways(m, np.abs(d - planes[0]) < CLOSE * sigma, color)
-    from_y, from_x = from_y[y, x], from_x[y, x]
     found = planes[:, from_y, from_x]  # 3 N
     found[0] += STRAIGHT_ON * (found[1] * (x - from_x) + found[2] * (y - from_y))
     other = (found[0] > 0) & (np.abs(found[0] - planes[0, y, x]) > APART * sigma)
@@ -91,22 +90,26 @@ def bridge(d: np.ndarray, m: np.ndarray, color: np.ndarray, sigma: float,
 
 
 def _ways(m: np.ndarray, fits: np.ndarray, color: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return row and column, H W each, where the way to a pixel begins; itself if none."""
-    height, width = m.shape
-    cost = np.where((m > 0) & fits, 0, NO_WAY)
-    begins = np.indices(m.shape)  # 2 H W
-    color = color.astype(int)
-    holes = np.argwhere(m <= 0)
+    """Return row and column where the way to each pixel of a hole begins; its own if none."""
+    stride = m.shape[1] + 2  # with a border that no way leads through
+    cost = np.pad(np.where((m > 0) & fits, 0, NO_WAY), 1, constant_values=NO_WAY).ravel().tolist()
+    color = np.pad(color.astype(int), ((0, 0), (1, 1), (1, 1)))
+    steps = []
+    for (dy, dx), price in zip(BACK, STEPS):
+        change = np.square(color - np.roll(color, (-dy, -dx), (1, 2))).sum(axis=0)
+        steps.append((dy * stride + dx, (price + change).ravel().tolist()))
+    begins = list(range(len(cost)))
+    holes = np.flatnonzero(np.pad(m <= 0, 1)).tolist()
     for sweep in range(2 * ROUNDS):
         side = 1 - 2 * (sweep % 2)  # back and forth
-        for y, x in holes[::side]:
-            for (dy, dx), step in zip(BACK, STEPS):
-                v, u = y + side * dy, x + side * dx
-                if 0 <= v < height and 0 <= u < width and cost[v, u] < cost[y, x]:
-                    total = cost[v, u] + step + np.square(color[:, y, x] - color[:, v, u]).sum()
-                    if total < cost[y, x]:
-                        cost[y, x], begins[:, y, x] = total, begins[:, v, u]
-    return begins[0], begins[1]
+        for at in holes[::side]:
+            for step, prices in steps:
+                there = at + side * step
+                total = cost[there] + prices[max(at, there)]
+                if total < cost[at]:
+                    cost[at], begins[at] = total, begins[there]
+    y, x = np.divmod(np.array([begins[at] for at in holes], int), stride)
+    return y - 1, x - 1
 
 
 def _integral(d: np.ndarray, m: np.ndarray, guide: np.ndarray) -> np.ndarray:
