@@ -61,39 +61,71 @@ class Packed:
 
 
 def pack(w: np.ndarray) -> Packed:
-    """Put the weights that are not 0 in order; memory that is not filled is not used."""
-    edges, height, width = w.shape
-    size = height * -(-width // LANES)
+    """Put the weights that are not 0 in order, without gaps."""
+    height, width = w.shape[1:]
+    begins = np.zeros((2, height + 1), np.int64)  # of the rows, both ways
+    _count(w, begins[:, 1:])
+    begins = begins.cumsum(axis=1)
+    leaving, coming = begins[:, -1]
     packed = Packed(
-        np.empty(size * edges * LANES, np.float32), np.empty(size * edges, np.uint8),
-        np.empty(size * edges * LANES, np.float32), np.empty(size * edges, np.uint8),
-        np.empty((4, size), np.int64))
-    _pack(w, *packed.arrays())
+        np.empty(leaving * LANES, np.float32), np.empty(leaving, np.uint8),
+        np.empty(coming * LANES, np.float32), np.empty(coming, np.uint8),
+        np.empty((4, height * -(-width // LANES)), np.int64))
+    _pack(w, begins, *packed.arrays())
     return packed
 
 
 @njit(parallel=True, **FUSED)
-def _pack(w, out, out_offset, back, back_offset, bounds):
+def _count(w, counts):
+    """Count the runs of weights of every row that are not all 0: leaving and coming in."""
     edges, height, width = w.shape
     runs = (width + LANES - 1) // LANES
     r = int(np.sqrt(edges + 1.0)) // 2
     for row in prange(height):
         y = np.int64(row)
-        i = y * runs * edges  # every row has room of its own
-        j = i
+        leaving, coming = 0, 0
+        for o in range(edges):
+            dy, dx = step_to(o, edges, r)
+            for k in range(runs):
+                x = min(k * LANES, width - LANES)
+                leaving += sum_run(_weights_out(w, o, y, x)) > ZERO
+                if 0 <= y + dy < height:
+                    coming += sum_run(_weights_back(w, o, y + dy, x + dx)) > ZERO
+        counts[0, y], counts[1, y] = leaving, coming
+
+
+@njit(**INLINE)
+def _weights_out(w, o, y, x):
+    return load_run(w[U(o), U(y)], U(x))
+
+
+@njit(**INLINE)
+def _weights_back(w, o, y, x):
+    """Return the weights of the edges back from (y, x) on, 0 where that is outside the row."""
+    come = load_run(w[U(w.shape[0] - 1 - o), U(y)], U(x))
+    return inside_run(come, np.int32(x), np.int32(w.shape[2]))
+
+
+@njit(parallel=True, **FUSED)
+def _pack(w, begins, out, out_offset, back, back_offset, bounds):
+    edges, height, width = w.shape
+    runs = (width + LANES - 1) // LANES
+    r = int(np.sqrt(edges + 1.0)) // 2
+    for row in prange(height):
+        y = np.int64(row)
+        i, j = begins[0, y], begins[1, y]
         for k in range(runs):
             x = min(k * LANES, width - LANES)
             bounds[0, y * runs + k], bounds[2, y * runs + k] = i, j
             for o in range(edges):
                 dy, dx = step_to(o, edges, r)
-                leave = load_run(w[U(o), U(y)], U(x))
+                leave = _weights_out(w, o, y, x)
                 if sum_run(leave) > ZERO:
                     store_run(out, U(i * LANES), leave)
                     out_offset[i] = o
                     i += 1
                 if 0 <= y + dy < height:
-                    come = load_run(w[U(edges - 1 - o), U(y + dy)], U(x + dx))
-                    come = inside_run(come, np.int32(x + dx), np.int32(width))
+                    come = _weights_back(w, o, y + dy, x + dx)
                     if sum_run(come) > ZERO:
                         store_run(back, U(j * LANES), come)
                         back_offset[j] = o
