@@ -64,6 +64,6 @@ def _marker() -> Path:
     import numba
 
     from graph_depth_refiner import fused  # which settles the folder
-    of = (fused.__file__, sys.version, numba.__version__, binding.get_host_cpu_name())
+    of = (fused.__path__[0], sys.version, numba.__version__, binding.get_host_cpu_name())
     name = hashlib.sha256(repr(of).encode()).hexdigest()[:16]
     return Path(os.environ['NUMBA_CACHE_DIR']) / f'complete-{name}'

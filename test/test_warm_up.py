@@ -16,8 +16,10 @@
 from dataclasses import replace
 from importlib import import_module
 from logging.handlers import BufferingHandler
+from pathlib import Path
 import pkgutil
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -92,3 +94,14 @@ def test_kernels_that_cannot_be_stored_are_compiled_here(
     compile_once.compile_once.__wrapped__()
     assert 'kernels: expected to store them, got' in said.buffer[-1].getMessage()
     assert not list(empty_store.iterdir())
+
+
+def test_kernels_are_the_same_however_the_package_is_reached(tmp_path):
+    pytest.importorskip('numba')
+    (tmp_path / 'graph_depth_refiner').symlink_to(Path(compile_once.__file__).parent)
+    seen = [subprocess.run(
+        [sys.executable, '-c', 'from graph_depth_refiner.compile_once import _marker;'
+         'from graph_depth_refiner.fused import planes; print(_marker(), planes.__file__)'],
+        cwd=folder, capture_output=True, text=True, check=True).stdout
+        for folder in (tmp_path, Path(compile_once.__file__).parent.parent)]
+    assert seen[0] == seen[1] != ''

@@ -29,6 +29,9 @@ from pathlib import Path
 import sys
 import tempfile
 
+# Numba tells kernels apart by the path of their file, and colcon links to the sources: they
+# have one path, however the package is reached, or they would be compiled once for each.
+__path__ = [str(Path(__file__).resolve().parent)]
 _VARIABLE = 'NUMBA_CACHE_DIR'
 
 
@@ -50,7 +53,7 @@ def _private(folder: Path) -> bool:
 
 def _digest() -> str:
     """Return a name for the present contents of the kernels and their constants."""
-    here = Path(__file__).parent
+    here = Path(__path__[0])
     files = (*here.glob('*.py'), *here.parent.glob('*_rules.py'), here.parent / 'problem.py')
     text = b''.join(path.read_bytes() for path in sorted(files))
     return hashlib.sha256(text).hexdigest()[:16]
@@ -61,7 +64,7 @@ def _cache_folder() -> Path:
     asked = os.environ.get(_VARIABLE)
     if asked:
         return Path(asked)
-    beside = Path(__file__).parent / '__pycache__'
+    beside = Path(__path__[0]) / '__pycache__'
     if _writable(beside):
         return beside
     cache = os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache')
