@@ -18,8 +18,6 @@ from __future__ import annotations
 import numpy as np
 
 from graph_depth_refiner.planes_rules import (
-    APART,
-    BACK,
     CELL,
     CLOSE,
     FAR,
@@ -27,16 +25,12 @@ from graph_depth_refiner.planes_rules import (
     LEAST_AGREE,
     LEAST_PIXELS,
     LEAST_SPREAD,
-    NO_WAY,
     NONE,
     OWN_CAP,
     OWN_SHARE,
     RIDGE,
-    ROUNDS,
     SHADE_SHARE,
     SPENT,
-    STEPS,
-    STRAIGHT_ON,
 )
 
 
@@ -70,46 +64,6 @@ def fill(planes: np.ndarray, cost: np.ndarray, fits: np.ndarray) -> None:
     planes[1:, y, x] = fit[1:3]
     planes[0, y, x] = fit[0] + fit[1] * (x % CELL - middle) + fit[2] * (y % CELL - middle)
     cost[y, x] = fit[3]
-
-
-def bridge(d: np.ndarray, m: np.ndarray, color: np.ndarray, sigma: float,
-           planes: np.ndarray) -> None:
-    """
-    Give pixels of holes the plane at the end of the smoothest way through the image.
-
-    A way costs the squared changes of colour along it, so that shading is cheap and the edge
-    of an object dear. Windows see less of a small object than of what is behind it; where
-    both lead to one surface the plane of the window stays, which is of more pixels.
-    """
-    y, x = np.nonzero(m <= 0)
-    from_y, from_x = _ways(m, np.abs(d - planes[0]) < CLOSE * sigma, color)
-    found = planes[:, from_y, from_x]  # 3 N
-    found[0] += STRAIGHT_ON * (found[1] * (x - from_x) + found[2] * (y - from_y))
-    other = (found[0] > 0) & (np.abs(found[0] - planes[0, y, x]) > APART * sigma)
-    planes[:, y[other], x[other]] = found[:, other]
-
-
-def _ways(m: np.ndarray, fits: np.ndarray, color: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return row and column where the way to each pixel of a hole begins; its own if none."""
-    stride = m.shape[1] + 2  # with a border that no way leads through
-    cost = np.pad(np.where((m > 0) & fits, 0, NO_WAY), 1, constant_values=NO_WAY).ravel().tolist()
-    color = np.pad(color.astype(int), ((0, 0), (1, 1), (1, 1)))
-    steps = []
-    for (dy, dx), price in zip(BACK, STEPS):
-        change = np.square(color - np.roll(color, (-dy, -dx), (1, 2))).sum(axis=0)
-        steps.append((dy * stride + dx, (price + change).ravel().tolist()))
-    begins = list(range(len(cost)))
-    holes = np.flatnonzero(np.pad(m <= 0, 1)).tolist()
-    for sweep in range(2 * ROUNDS):
-        side = 1 - 2 * (sweep % 2)  # back and forth
-        for at in holes[::side]:
-            for step, prices in steps:
-                there = at + side * step
-                total = cost[there] + prices[max(at, there)]
-                if total < cost[at]:
-                    cost[at], begins[at] = total, begins[there]
-    y, x = np.divmod(np.array([begins[at] for at in holes], int), stride)
-    return y - 1, x - 1
 
 
 def _integral(d: np.ndarray, m: np.ndarray, guide: np.ndarray) -> np.ndarray:

@@ -30,11 +30,3 @@ FAR = 4.0  # noise units
 CLOSE = 3.0  # noise units
 LEAST_AGREE = 4  # neighbours
 FLAT = 4.0  # pixels^2, keeps the slope of a handful of points tame
-
-# holes: ways through the image to what was measured around them
-ROUNDS = 2  # over the pixels of holes, forth and back
-BACK = ((0, -1), (-1, -1), (-1, 0), (-1, 1))  # neighbours (dy, dx) that come before a pixel
-STEPS = (6, 9, 6, 9)  # what a step to each costs, besides the squared change of its 8-bit colour
-NO_WAY = 1 << 30
-APART = 6.0  # noise units: planes that differ by more in a hole are of two surfaces
-STRAIGHT_ON = 0.5  # share of its slope with which a surface goes on into a hole

@@ -92,7 +92,7 @@ class Stages:
         if find_spec('numba'):
             compile_once()
             package += '.fused'
-        for name in ('planes', 'voting', 'temporal', 'motion', 'lift', 'results'):
+        for name in ('planes', 'hole_planes', 'voting', 'temporal', 'motion', 'lift', 'results'):
             setattr(self, name, import_module(f'{package}.{name}'))
 
 
@@ -120,7 +120,7 @@ def begin(stages: Stages, level: Level, past: Past | None, frame: Frame,
         level.d, level.m, level.grey, level.sigma, REACHES, PATIENCE, GUIDE_LIKENESS)
     lone = (own[0] <= 0) & (level.m > 0)  # too few around it for a plane
     np.copyto(own[0], level.d, where=lone)
-    stages.planes.bridge(level.d, level.m, level.color, level.sigma, own)
+    stages.hole_planes.bridge(level.d, level.m, level.color, level.sigma, own)
     clock.done('planes')
     past = None if past is None else carry(stages, past, level, frame, config, clock)
     old = Carried(own, np.zeros_like(level.d), level.color, np.eye(4), level.sigma) \

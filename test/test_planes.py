@@ -20,7 +20,6 @@ import pytest
 
 from graph_depth_refiner import planes as plain
 from graph_depth_refiner.fused import planes as fused
-from graph_depth_refiner.planes_rules import APART
 
 REACHES, PATIENCE, LIKENESS = (8, 4, 2), 1.3, 0.07
 twins = pytest.mark.parametrize('planes', [plain, fused], ids=['plain', 'fused'])
@@ -85,65 +84,3 @@ def test_twins_agree():
     assert close.mean() > 0.995  # two windows may cost the same up to rounding
     # costs are variances: rounding of the sums is judged against that of the noise, 1e-6
     assert np.isclose(its, cost, rtol=1e-3, atol=1e-8).mean() > 0.995
-
-
-def ball_in_a_hole():
-    """Return a shaded ball before a wall, the upper half of it not measured."""
-    y, x = np.mgrid[:60, :80].astype(np.float32)
-    ball = np.hypot(y - 30, x - 40) < 12
-    d = np.where(ball, 1.0, 0.5).astype(np.float32)
-    m = np.ones_like(d)
-    m[10:30, 25:55] = 0
-    # as light at its top as the wall at the other side of the hole, but not at its edge
-    grey = np.where(ball, 120 - 5 * (y - 18), 140).astype(np.uint8)
-    return d, m, np.stack([grey, grey, np.where(ball, 120, 160).astype(np.uint8)]), ball
-
-
-@twins
-def test_the_rest_of_an_object_is_found_in_a_hole(planes):
-    d, m, color, ball = ball_in_a_hole()
-    x, _ = start(planes, d * m, m)
-    hidden = ball & (m == 0)
-    assert np.abs(x[0] - d)[hidden].max() > 0.4  # windows see more of the wall
-    planes.bridge(d * m, m, color, 1e-3, x)
-    assert np.abs(x[0] - d).max() < APART * 1e-3
-
-
-@twins
-def test_a_hole_in_one_surface_is_left_to_its_windows(planes):
-    d, m = ramp()
-    m[10:25, 20:40] = 0
-    d = np.where(m > 0, d, 0).astype(np.float32)
-    x, _ = start(planes, d, m, sigma=5e-3)
-    color = np.random.default_rng(0).integers(0, 255, (3, *d.shape), np.uint8)
-    before = x.copy()
-    planes.bridge(d, m, color, 5e-3, x)
-    assert np.array_equal(x, before)
-
-
-@twins
-def test_no_way_begins_at_an_outlier(planes):
-    d, m, color, _ = ball_in_a_hole()
-    d[30:36] = 7.0  # all along the rim of the hole, and their planes do not follow them
-    x = np.zeros((3, *d.shape), np.float32)
-    x[0] = 0.5
-    planes.bridge(d * m, m, color, 1e-3, x)
-    assert (x[0] == 0.5).all()
-
-
-@pytest.mark.parametrize('holes', [0.0, 0.3, 1.0])
-@pytest.mark.parametrize('channels', [1, 3])
-def test_bridges_of_the_twins_agree(holes, channels):
-    rng = np.random.default_rng(1)
-    d, m = ramp(37, 51)
-    d[10:30, 20:40] += 0.5
-    m *= rng.random(d.shape) >= holes
-    m[5:20, 10:30] *= holes == 0
-    color = rng.integers(0, 60, (channels, *d.shape), np.uint8)
-    found = []
-    for planes in (plain, fused):
-        x = np.stack([np.where(m > 0, d, 0.1), 0 * d + 2e-3, 0 * d - 1e-3]).astype(np.float32)
-        planes.bridge(d, m, color, 1e-3, x)
-        found.append(x)
-    assert np.allclose(*found, rtol=0, atol=1e-6)
-    assert (np.abs(found[0][0] - 0.1) > 1e-3).all() == (holes < 1)

@@ -1,0 +1,97 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Holes get the plane that the smoothest way through the image leads from; twins are equal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graph_depth_refiner import hole_planes as plain
+from graph_depth_refiner.fused import hole_planes as fused
+from graph_depth_refiner.fused.planes import start_planes
+from graph_depth_refiner.hole_planes_rules import APART
+
+twins = pytest.mark.parametrize('holes', [plain, fused], ids=['plain', 'fused'])
+
+
+def start(d, m, sigma):
+    guide = np.full(d.shape, 0.5, np.float32)
+    return start_planes(d, m, guide, sigma, (8, 4, 2), 1.3, 0.07)
+
+
+def ramp(height, width):
+    y, x = np.mgrid[:height, :width].astype(np.float32)
+    return 0.5 + 2e-3 * x - 1e-3 * y, np.ones((height, width), np.float32)
+
+
+def ball_in_a_hole():
+    """Return a shaded ball before a wall, the upper half of it not measured."""
+    y, x = np.mgrid[:60, :80].astype(np.float32)
+    ball = np.hypot(y - 30, x - 40) < 12
+    d = np.where(ball, 1.0, 0.5).astype(np.float32)
+    m = np.ones_like(d)
+    m[10:30, 25:55] = 0
+    # as light at its top as the wall at the other side of the hole, but not at its edge
+    grey = np.where(ball, 120 - 5 * (y - 18), 140).astype(np.uint8)
+    return d, m, np.stack([grey, grey, np.where(ball, 120, 160).astype(np.uint8)]), ball
+
+
+@twins
+def test_the_rest_of_an_object_is_found_in_a_hole(holes):
+    d, m, color, ball = ball_in_a_hole()
+    x, _ = start(d * m, m, 1e-3)
+    hidden = ball & (m == 0)
+    assert np.abs(x[0] - d)[hidden].max() > 0.4  # windows see more of the wall
+    holes.bridge(d * m, m, color, 1e-3, x)
+    assert np.abs(x[0] - d).max() < APART * 1e-3
+
+
+@twins
+def test_a_hole_in_one_surface_is_left_to_its_windows(holes):
+    d, m = ramp(40, 60)
+    m[10:25, 20:40] = 0
+    d = np.where(m > 0, d, 0).astype(np.float32)
+    x, _ = start(d, m, 5e-3)
+    color = np.random.default_rng(0).integers(0, 255, (3, *d.shape), np.uint8)
+    before = x.copy()
+    holes.bridge(d, m, color, 5e-3, x)
+    assert np.array_equal(x, before)
+
+
+@twins
+def test_no_way_begins_where_the_plane_does_not_fit(holes):
+    d, m, color, _ = ball_in_a_hole()
+    x = np.zeros((3, *d.shape), np.float32)
+    x[0] = np.where(d == 1, 3.0, 0.5)  # of the ball all are wrong
+    holes.bridge(d * m, m, color, 1e-3, x)
+    assert (x[0][m == 0] == 0.5).all()
+
+
+@pytest.mark.parametrize('missing', [0.0, 0.3, 1.0])
+@pytest.mark.parametrize('channels', [1, 3])
+def test_twins_agree(missing, channels):
+    rng = np.random.default_rng(1)
+    d, m = ramp(37, 51)
+    d[10:30, 20:40] += 0.5
+    m *= rng.random(d.shape) >= missing
+    m[5:20, 10:30] *= missing == 0
+    color = rng.integers(0, 60, (channels, *d.shape), np.uint8)
+    found = []
+    for holes in (plain, fused):
+        x = np.stack([np.where(m > 0, d, 0.1), 0 * d + 2e-3, 0 * d - 1e-3]).astype(np.float32)
+        holes.bridge(d, m, color, 1e-3, x)
+        found.append(x)
+    assert np.allclose(*found, rtol=0, atol=1e-6)
+    assert (np.abs(found[0][0] - 0.1) > 1e-3).all() == (missing < 1)
