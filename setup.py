@@ -64,10 +64,10 @@ setup(
         'console_scripts': [
             'refiner_node = graph_depth_refiner.ros.refiner_node:main',
             'refiner_lifecycle_node = graph_depth_refiner.ros.lifecycle_node:main',
-            'play_bag = graph_depth_refiner.recordings.play_bag:main',
-            'demo_camera = graph_depth_refiner.demo.camera:main',
-            'demo_monitor = graph_depth_refiner.demo.monitor:main',
-            *(f'{name} = graph_depth_refiner.cli:main' for name in COMMANDS),
+            'play_bag = graph_depth_refiner.bags.play_bag:main',
+            'demo_camera = graph_depth_refiner.lab.demo.camera:main',
+            'demo_monitor = graph_depth_refiner.lab.demo.monitor:main',
+            *(f'{name} = graph_depth_refiner.cli.main:main' for name in COMMANDS),
         ],
     },
 )

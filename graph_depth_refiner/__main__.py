@@ -15,7 +15,7 @@
 
 import sys
 
-from graph_depth_refiner.cli import main
+from graph_depth_refiner.cli.main import main
 
 if __name__ == '__main__':
     sys.exit(main())

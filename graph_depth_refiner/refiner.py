@@ -16,20 +16,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 import math
 import time
 
 import numpy as np
 
-from graph_depth_refiner import backends, graph_cache, lift, safety, video
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core import kernels, patch_graph, resolution, safety, video
+from graph_depth_refiner.core.kernels import Kernels
+from graph_depth_refiner.core.minimise import minimise, Solution
+from graph_depth_refiner.core.observation import measure, Measured
+from graph_depth_refiner.core.start import begin, median
 from graph_depth_refiner.frame import Frame, Intrinsics, Provenance, Refined, Status
-from graph_depth_refiner.measure import measure, Measured
-from graph_depth_refiner.minimise import minimise, Solution
-from graph_depth_refiner.start import begin, median
 
-NO_EVIDENCE = np.zeros((1, 1), np.float32)
+NO_FRAMES = np.zeros((1, 1), np.float32)
 
 
 class StageClock:
@@ -54,18 +54,22 @@ class DepthRefiner:
         """Choose the backend; nothing is computed yet."""
         self.config = config or RefinerConfig()
         self._wanted_device = device
-        self._backend = backends.select(device, self.config.backend)
+        self._choice = kernels.choose(device, self.config.backend)
         self.state = None  # all that is carried from frame to frame, picklable
 
     @property
     def device(self) -> str:
         """Name the device that computes."""
-        return self._backend.device
+        return self._choice.device
+
+    @property
+    def _kernels(self) -> Kernels:
+        return kernels.make(self._choice)
 
     def configure(self, config: RefinerConfig) -> None:
         """Use another configuration from the next frame on."""
         if config.backend != self.config.backend:
-            self._backend = backends.select(self._wanted_device, config.backend)
+            self._choice = kernels.choose(self._wanted_device, config.backend)
             self.reset()
         self.config = config
 
@@ -99,59 +103,55 @@ class DepthRefiner:
 
     def _refine_video(self, frame: Frame, measured: Measured, clock: StageClock) -> Refined:
         """Start from planes of this frame and of the past, take a few steps, remember."""
-        config, backend, stages = self.config, self._backend, self._video_stages
-        scale = lift.scale_of(config.solve_scale, measured.d.shape)
-        full, level = video.solve_level(stages, measured, frame.image, scale)
+        config, k = self.config, self._kernels
+        scale = resolution.scale_of(config.solve_scale, measured.d.shape)
+        full, level = video.solve_level(k, measured, frame.image, scale)
         past = self.state if video.still_applies(self.state, frame, level) else None
         clock.done('scale')
-        graph = graph_cache.update(backend, past and past.graph, level.guide, config)
+        graph = patch_graph.update_graph(k, past and past.graph, level.guide, config)
         clock.done('graph')
-        start = video.begin(stages, level, past if config.temporal else None, frame, config,
+        start = video.begin(k, level, past if config.temporal else None, frame, config,
                             clock)
-        weights = video.aware(backend, graph.weights, start, level, config)
+        weights = video.aware(k, graph.weights, start, level, config)
         clock.done('depth-aware')
         solution = minimise(
-            backend, backend.array(start.planes), weights, backend.array(start.d),
-            backend.array(start.m), level.sigma, config,
-            None if start.cut else past.memory, deadline(clock, config),
-            backend.array(level.guide), backend.array(level.d))
+            k, k.array(start.planes), weights, k.array(start.d),
+            k.array(start.m), level.sigma, config,
+            None if start.scene_change else past.memory, deadline(clock, config),
+            k.array(level.guide), k.array(level.d))
         clock.done('solve')
-        planes = backend.numpy(solution.x)
+        planes = k.numpy(solution.x)
         if solution.status in (Status.WORSE, Status.DIVERGED):
             self.reset()
         else:
             self.state = video.remember(planes, start, level, frame, graph, solution.memory)
-        large = video.full_planes(stages, planes, full, level)
+        large = video.full_planes(k, planes, full, level)
         clock.done('lift')
         if solution.status is Status.WORSE:
             return safety.as_input(
                 frame, measured, large, solution.status, solution.energy, clock.milliseconds)
-        return finish(stages.results.describe, solution, large, measured, config, clock,
-                      start.evidence, graph.hit_rate)
+        return finish(k.describe, solution, large, measured, config, clock,
+                      start.frame_count, graph.hit_rate)
 
     def _refine_single(self, frame: Frame, measured: Measured, clock: StageClock) -> Refined:
         """Prepare a frame on its own and solve it."""
-        guide = self._backend.array(measured.guide)
-        weights = self._backend.graph.build(guide, self.config)
+        guide = self._kernels.array(measured.guide)
+        weights = self._kernels.build_graph(guide, self.config)
         clock.done('graph')
-        start = begin(self._backend, measured, weights, self.config, frame.image)
+        start = begin(self._kernels, measured, weights, self.config, frame.image)
         clock.done('start')
         solution = minimise(
-            self._backend, start.planes, start.weights, start.d, start.m, measured.unit,
+            self._kernels, start.planes, start.weights, start.d, start.m, measured.unit,
             self.config, deadline=deadline(clock, self.config), guide=guide)
         clock.done('solve')
-        planes = self._backend.numpy(solution.x)
+        planes = self._kernels.numpy(solution.x)
         if self.config.final_median:
             planes = median(planes)
         if solution.status is Status.WORSE:
             return safety.as_input(
                 frame, measured, planes, solution.status, solution.energy, clock.milliseconds)
-        return finish(self._video_stages.results.describe, solution, planes, measured,
-                      self.config, clock, NO_EVIDENCE)
-
-    @cached_property
-    def _video_stages(self) -> video.Stages:
-        return video.Stages()
+        return finish(self._kernels.describe, solution, planes, measured,
+                      self.config, clock, NO_FRAMES)
 
 
 def deadline(clock: StageClock, config: RefinerConfig) -> float:
@@ -161,11 +161,11 @@ def deadline(clock: StageClock, config: RefinerConfig) -> float:
 
 
 def finish(describe: Callable, solution: Solution, planes: np.ndarray, measured: Measured,
-           config: RefinerConfig, clock: StageClock, evidence: np.ndarray,
+           config: RefinerConfig, clock: StageClock, frame_count: np.ndarray,
            hit_rate: float = 0.0) -> Refined:
     """Turn planes of inverse depth into depth, normals and what is known of them."""
     limits = (1 / config.max_depth, 1 / config.min_depth)
-    described = describe(planes, measured.d, measured.m, evidence, measured.unit,
+    described = describe(planes, measured.d, measured.m, frame_count, measured.unit,
                          measured.intrinsics, limits)
     clock.done('finish')
     return Refined(*described, solution.status, solution.iterations, solution.energy,

@@ -101,7 +101,7 @@ def depth_frame(given):
     wanted = tuple(str(Path('/', given['namespace'], names[role])) for role in names
                    if role != 'image')
     try:
-        from graph_depth_refiner.recordings.bags import reading
+        from graph_depth_refiner.bags.bags import reading
         with reading(Path(given['bag'])) as bag:
             return next(
                 (one.decoded().header.frame_id for one in bag.messages()

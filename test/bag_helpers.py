@@ -15,9 +15,9 @@
 
 import numpy as np
 
+from graph_depth_refiner.bags.bags import BagWriter
+from graph_depth_refiner.bags.make_bag import messages, topics
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
-from graph_depth_refiner.recordings.bags import BagWriter
-from graph_depth_refiner.recordings.make_bag import messages, topics
 
 CAMERA = Intrinsics(20.0, 20.0, 7.5, 5.5)
 SHAPE = (12, 16)

@@ -32,8 +32,8 @@ from rclpy.qos import qos_profile_sensor_data, QoSProfile
 from rclpy.time import Time
 from sensor_msgs.msg import CameraInfo, Image
 
-from graph_depth_refiner.benchmarks.feeder import messages
 from graph_depth_refiner.frame import Frame, Intrinsics
+from graph_depth_refiner.lab.benchmarks.feeder import messages
 from graph_depth_refiner.messages.assembly import output_topics, OUTPUTS
 from graph_depth_refiner.ros.messages import message_type
 

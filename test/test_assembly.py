@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import Image
 
-from graph_depth_refiner.benchmarks.feeder import messages
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.frame import Refined, Status
+from graph_depth_refiner.lab.benchmarks.feeder import messages
 from graph_depth_refiner.messages.assembly import Assembler, Inputs, output_topics, OUTPUTS
 from graph_depth_refiner.ros.messages import filled, message_type
 

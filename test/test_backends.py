@@ -26,10 +26,12 @@ import torch
 from torch._dynamo.testing import CompileCounter
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from graph_depth_refiner import backends, compiled, solver
-from graph_depth_refiner.benchmarks import reference
 from graph_depth_refiner.config import preset
-from graph_depth_refiner.problem import REGULARISERS, Terms
+from graph_depth_refiner.core import adam_compiled as compiled
+from graph_depth_refiner.core import adam_torch as solver
+from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.problem import REGULARISERS, Terms
+from graph_depth_refiner.lab.benchmarks import reference
 
 ROOT = Path(__file__).parents[1]
 DEVICES = ['cpu'] + ['cuda'] * torch.cuda.is_available()
@@ -51,18 +53,18 @@ def scene(shape=(48, 64)):
     return [values.astype(np.float32) for values in (guide, planes, d * m, m)]
 
 
-def after(stages: backends.Backend, steps: int, terms: Terms, dtype=None):
+def after(stages: kernels.Kernels, steps: int, terms: Terms, dtype=None):
     """Return the planes after so many steps."""
     guide, *arrays = scene()
-    w = backends.select('cpu', 'fused').graph.build(guide, preset('realtime'))
+    w = kernels.select('cpu', 'fused').build_graph(guide, preset('realtime'))
     x, w, d, m = (stages.array(values) for values in (arrays[0], w, *arrays[1:]))
     if dtype is not None:
         x, w, d, m = (values.to(dtype) for values in (x, w, d, m))
-    state = stages.solver.init(x, w, d, m, UNIT, terms)
+    state = stages.adam.init(x, w, d, m, UNIT, terms)
     for k in range(steps):
         rate = FIRST_RATE * (LAST_RATE / FIRST_RATE) ** (k / (steps - 1))
-        stages.solver.step(state, rate, SLOPE_RATE * rate)
-    return stages.numpy(stages.solver.planes(state))
+        stages.adam.step(state, rate, SLOPE_RATE * rate)
+    return stages.numpy(stages.adam.planes(state))
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> float:
@@ -78,19 +80,19 @@ def test_agreement_after_fifty_steps(device, backend, regulariser):
     if backend == 'fused':
         device = 'cpu'
     terms = Terms(7.5, 5.5, regulariser)
-    exact = after(backends.select('cpu', 'torch'), 50, terms, torch.float64)
-    assert difference(after(backends.select(device, backend), 50, terms), exact) < 1e-4
+    exact = after(kernels.select('cpu', 'torch'), 50, terms, torch.float64)
+    assert difference(after(kernels.select(device, backend), 50, terms), exact) < 1e-4
 
 
 @pytest.mark.parametrize('device', DEVICES)
 def test_compiled_update_is_the_plain_one(device, monkeypatch):
     """One graph without breaks; on a CPU traced only, as that needs no C++ compiler."""
-    stages = backends.select(device, 'compiled')
+    stages = kernels.select(device, 'compiled')
     if device == 'cpu':
         update = compiled.update('aot_eager')
         monkeypatch.setattr(compiled, 'update', lambda: update)
     terms = Terms(7.5, 5.5)
-    plain = after(backends.select('cpu', 'torch'), 50, terms)
+    plain = after(kernels.select('cpu', 'torch'), 50, terms)
     assert difference(after(stages, 50, terms), plain) < 1e-4
 
 
@@ -99,13 +101,13 @@ def test_compiled_update_never_runs_out_of_sizes(monkeypatch):
     counter = CompileCounter()
     update = torch.compile(solver.adam, fullgraph=True, dynamic=False, backend=counter)
     monkeypatch.setattr(compiled, 'update', lambda: update)
-    stages = backends.select('cpu', 'compiled')
+    stages = kernels.select('cpu', 'compiled')
     for height in range(4, 16):
         for lam in (1.0, 7.5):
             x, w = torch.ones(3, height, 5), torch.ones(8, height, 5)
-            state = stages.solver.init(x, w, x[0], x[0], UNIT, Terms(lam, 5.5))
-            stages.solver.steps(state, [0.1, 0.2], 0.01)
-            assert stages.solver.taken(state) == 2
+            state = stages.adam.init(x, w, x[0], x[0], UNIT, Terms(lam, 5.5))
+            stages.adam.steps(state, [0.1, 0.2], 0.01)
+            assert stages.adam.taken(state) == 2
     assert counter.frame_count == 12
 
 
@@ -129,15 +131,15 @@ def test_the_reference_minimises_the_same_energy():
     """The plain lists of neighbours give the energy of the graph, up to the smoothing."""
     guide, x, d, m = scene((20, 30))
     config = preset('paper')
-    stages = backends.select('cpu', 'fused')
-    state = stages.solver.init(
-        x, stages.graph.build(guide, config), d, m, UNIT,
+    stages = kernels.select('cpu', 'fused')
+    state = stages.adam.init(
+        x, stages.build_graph(guide, config), d, m, UNIT,
         Terms(config.reg_lambda, config.reg_alpha))
     tensors = [torch.from_numpy(values) for values in (x, d, m)]
     plain = reference.Solver(
         reference.Lists(torch.from_numpy(guide), config), *tensors, UNIT, config)
     expected = plain.energy().item()
-    assert stages.solver.energy(state) / UNIT == pytest.approx(expected, rel=1e-2)
+    assert stages.adam.energy(state) / UNIT == pytest.approx(expected, rel=1e-2)
     plain.step()
     assert plain.energy().item() != expected
 
@@ -149,9 +151,9 @@ def test_unusable_choices_are_refused():
             ('cuda:99', 'torch', 'device: expected one of'),
             ('cpu', 'fast', 'backend: expected one of')):
         with pytest.raises(ValueError, match=text):
-            backends.select(device, backend)
+            kernels.select(device, backend)
     with pytest.raises(AttributeError, match='fused backend: no stage nonsense'):
-        _ = backends.select('cpu', 'fused').nonsense
+        _ = kernels.select('cpu', 'fused').nonsense
 
 
 def run_python(code: str, **environment: str) -> str:
@@ -165,9 +167,9 @@ def run_python(code: str, **environment: str) -> str:
 def test_fused_backend_never_imports_torch():
     """It costs seconds, so the first frame must not wait for it."""
     run_python(
-        'import sys; from graph_depth_refiner import backends, config\n'
-        'backends.select("cpu").warm_up(config.preset("realtime"))\n'
-        'assert backends.select("cpu").name == "fused"\n'
+        'import sys; from graph_depth_refiner import kernels, config\n'
+        'kernels.select("cpu").warm_up(config.preset("realtime"))\n'
+        'assert kernels.select("cpu").name == "fused"\n'
         'assert "torch" not in sys.modules')
 
 
@@ -177,7 +179,7 @@ def test_without_numba_torch_takes_over():
         'import sys; sys.modules["numba"] = None\n'
         'from importlib import util; found = util.find_spec\n'
         'util.find_spec = lambda name: None if name == "numba" else found(name)\n'
-        'from graph_depth_refiner import backends; print(backends.select("cpu").name)'
+        'from graph_depth_refiner import kernels; print(kernels.select("cpu").name)'
     ) == 'torch\n'
 
 
@@ -190,7 +192,7 @@ def test_kernels_are_cached_where_the_package_is_read_only(tmp_path):
         '    if "__pycache__" in str(dir): raise OSError("read-only")\n'
         '    return refuse(dir=dir)\n'
         'tempfile.TemporaryFile = only_elsewhere\n'
-        'import graph_depth_refiner.fused, os\n'
+        'import graph_depth_refiner.core.jit, os\n'
         'print(os.path.dirname(os.environ["NUMBA_CACHE_DIR"]))')
     home = tmp_path / 'home'
     home.mkdir()
@@ -206,11 +208,11 @@ def test_kernels_are_cached_where_the_package_is_read_only(tmp_path):
 
 def test_a_device_that_torch_does_not_see_is_warned_of_once(monkeypatch, tmp_path):
     warnings = []
-    monkeypatch.setattr(backends, '_NODES', (str(tmp_path),))  # something that exists
-    monkeypatch.setattr(backends._LOG, 'warning', warnings.append)
+    monkeypatch.setattr(kernels, '_NODES', (str(tmp_path),))  # something that exists
+    monkeypatch.setattr(kernels._LOG, 'warning', warnings.append)
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
-    backends._warn_once.cache_clear()
+    kernels._warn_once.cache_clear()
     for _ in range(2):
-        assert backends.select('auto').device == 'cpu'
+        assert kernels.select('auto').device == 'cpu'
     sentence, = warnings
     assert 'torch sees no CUDA' in sentence

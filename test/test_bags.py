@@ -16,8 +16,7 @@
 from bag_helpers import frames, write_bag
 import pytest
 
-from graph_depth_refiner.cli import main
-from graph_depth_refiner.recordings.bags import (
+from graph_depth_refiner.bags.bags import (
     Bag,
     BagWriter,
     is_bag,
@@ -28,7 +27,8 @@ from graph_depth_refiner.recordings.bags import (
     Topic,
     TYPES,
 )
-from graph_depth_refiner.recordings.make_bag import info_fields, make_header
+from graph_depth_refiner.bags.make_bag import info_fields, make_header
+from graph_depth_refiner.cli.main import main
 
 ODD = 'my_msgs/msg/Odd'  # a type nobody knows but the recording
 TEXT = 'std_msgs/msg/String'

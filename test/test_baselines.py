@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.evaluation import baselines
-from graph_depth_refiner.evaluation.baselines import methods, OURS, Pair, Task
 from graph_depth_refiner.frame import Frame, Intrinsics
+from graph_depth_refiner.lab.evaluation import baselines
+from graph_depth_refiner.lab.evaluation.baselines import methods, OURS, Pair, Task
 
 CAMERA = Intrinsics(100.0, 100.0, 23.5, 17.5, 0.1)
 # few steps: here it matters that they run, not what they reach

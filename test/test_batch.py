@@ -22,7 +22,7 @@ import time
 
 import pytest
 
-from graph_depth_refiner.batch import Interrupted, run_all
+from graph_depth_refiner.cli.batch import Interrupted, run_all
 
 
 def square(item):
@@ -56,7 +56,7 @@ from pathlib import Path
 import sys
 import time
 
-from graph_depth_refiner.batch import Interrupted, run_all, wanted
+from graph_depth_refiner.cli.batch import Interrupted, run_all, wanted
 
 
 def work(folder):
@@ -163,6 +163,6 @@ def test_an_interrupted_batch_leaves_the_cluster():
 
 def test_no_cluster_there_is_one_sentence(monkeypatch):
     pytest.importorskip('distributed')
-    monkeypatch.setattr('graph_depth_refiner.batch.CONNECT_SECONDS', 0.2)
+    monkeypatch.setattr('graph_depth_refiner.cli.batch.CONNECT_SECONDS', 0.2)
     with pytest.raises(ValueError, match='cluster: expected a dask scheduler'):
         run_all(same, [1], 'tcp://127.0.0.1:9')

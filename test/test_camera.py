@@ -16,7 +16,7 @@
 import numpy as np
 import pytest
 
-from graph_depth_refiner.camera import normals, plane_vectors, points
+from graph_depth_refiner.core.camera import normals, plane_vectors, points
 from graph_depth_refiner.frame import Intrinsics
 
 CAMERA = Intrinsics(fx=90.0, fy=110.0, cx=15.3, cy=11.8)

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from graph_depth_refiner import cli
+from graph_depth_refiner.cli.main import main as cli
 
 
 @pytest.fixture

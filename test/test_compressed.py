@@ -110,7 +110,7 @@ def test_metres_come_back(codec, body):
 @pytest.mark.parametrize('seed', range(5))
 def test_rvl_twins_agree(seed):
     pytest.importorskip('numba')
-    from graph_depth_refiner.fused import rvl as fused
+    from graph_depth_refiner.messages import rvl_numba as fused
     rng = np.random.default_rng(seed)
     stored = (rng.integers(0, 2 ** rng.integers(1, 17), 500)).astype(np.uint16)
     code = rvl(stored)

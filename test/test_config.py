@@ -17,8 +17,8 @@ from dataclasses import dataclass, FrozenInstanceError
 
 import pytest
 
+from graph_depth_refiner.cli.tables import sets
 from graph_depth_refiner.config import preset, PRESETS, RefinerConfig, tunable, Tunables
-from graph_depth_refiner.tables import sets
 
 
 @dataclass(frozen=True)

@@ -194,11 +194,11 @@ def test_unknown_encoding_is_refused_or_left_to_cv_bridge():
 
 @pytest.mark.parametrize('encoding', [*COLOURS, 'mono8', 'bayer_rggb8', 'yuv422_yuy2'])
 def test_agrees_with_cv_bridge(encoding):
-    bridge = pytest.importorskip('cv_bridge').CvBridge()
+    geodesic_fill = pytest.importorskip('cv_bridge').CvBridge()
     if encoding in ('8UC3', 'bayer_rggb8'):
         pytest.skip('cv_bridge leaves 8UC3 alone and interpolates another way')
     message = image_message(some_pixels(encoding), encoding)
-    expected = bridge.imgmsg_to_cv2(message, 'mono8' if encoding == 'mono8' else 'rgb8')
+    expected = geodesic_fill.imgmsg_to_cv2(message, 'mono8' if encoding == 'mono8' else 'rgb8')
     assert np.array_equal(conversions.decode_image(message, ENOUGH), expected)
 
 

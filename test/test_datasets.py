@@ -19,8 +19,8 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner.evaluation.datasets import READERS
-from graph_depth_refiner.image_files.reading import read_image, read_map
+from graph_depth_refiner.files.reading import read_image, read_map
+from graph_depth_refiner.lab.evaluation.datasets import READERS
 
 IMAGE = np.arange(4 * 5 * 3, dtype=np.uint8).reshape(4, 5, 3)  # RGB
 CALIB = 'cam0=[100 0 2; 0 90 1; 0 0 1]\ndoffs=3\nbaseline=200\nndisp=64\n'

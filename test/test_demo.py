@@ -24,7 +24,7 @@ from bag_helpers import write_bag
 import cv2
 import pytest
 
-from graph_depth_refiner.demo.command import add_arguments, launch_arguments
+from graph_depth_refiner.lab.demo.command import add_arguments, launch_arguments
 
 FAST = ('--rate', '5', '--seconds', '3')
 

@@ -19,7 +19,9 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner.demo.score import (
+from graph_depth_refiner.files.pictures import png
+from graph_depth_refiner.frame import Intrinsics
+from graph_depth_refiner.lab.demo.score import (
     draw,
     dropped,
     format_rows,
@@ -31,8 +33,6 @@ from graph_depth_refiner.demo.score import (
     REFINED,
     score,
 )
-from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.image_files.pictures import png
 
 SHAPE = (24, 32)
 TOWARDS = np.broadcast_to(np.array([0, 0, -1], np.float32), (*SHAPE, 3))

@@ -23,8 +23,8 @@ import browser
 import numpy as np
 import pytest
 
-from graph_depth_refiner.demo.web import WebPanel
-from graph_depth_refiner.image_files.pictures import jpeg
+from graph_depth_refiner.files.pictures import jpeg
+from graph_depth_refiner.lab.demo.web import WebPanel
 
 
 @pytest.fixture

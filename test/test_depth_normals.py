@@ -16,8 +16,8 @@
 import numpy as np
 import pytest
 
-from graph_depth_refiner.evaluation.depth_normals import fitted_normals, straight_normals
 from graph_depth_refiner.frame import Intrinsics
+from graph_depth_refiner.lab.evaluation.depth_normals import fitted_normals, straight_normals
 
 CAMERA = Intrinsics(60.0, 50.0, 19.5, 14.5)
 SHAPE = (30, 40)

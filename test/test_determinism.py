@@ -22,11 +22,11 @@ import sys
 import numpy as np
 import pytest
 
+from graph_depth_refiner.bags.bags import BagWriter
+from graph_depth_refiner.bags.make_bag import messages, topics
+from graph_depth_refiner.bags.refinement import BagJob, refine_bag
 from graph_depth_refiner.config import NodeConfig, preset, RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
-from graph_depth_refiner.recordings.bags import BagWriter
-from graph_depth_refiner.recordings.make_bag import messages, topics
-from graph_depth_refiner.recordings.refinement import BagJob, refine_bag
 from graph_depth_refiner.refiner import DepthRefiner
 
 # two sizes: one with rows to spare for each thread, one with hardly any

@@ -20,9 +20,9 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner.cli import main
-from graph_depth_refiner.evaluation import evaluate, markdown
-from graph_depth_refiner.image_files.exports import write_depth
+from graph_depth_refiner.cli.main import main
+from graph_depth_refiner.files.exports import write_depth
+from graph_depth_refiner.lab.evaluation import evaluate, markdown
 
 SHAPE = (48, 96)
 DISPARITY = 8

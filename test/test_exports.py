@@ -16,9 +16,9 @@
 import numpy as np
 import pytest
 
+from graph_depth_refiner.files.exports import write_cloud, write_depth, write_normals
+from graph_depth_refiner.files.reading import read_image, read_map
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.image_files.exports import write_cloud, write_depth, write_normals
-from graph_depth_refiner.image_files.reading import read_image, read_map
 
 NAN = np.float32(np.nan)
 DEPTH = np.array([[1.0, 2.5, NAN], [0.25, 4.125, 3.0]], np.float32)

@@ -16,8 +16,8 @@
 import numpy as np
 import pytest
 
-from graph_depth_refiner.evaluation import filters
 from graph_depth_refiner.frame import Frame, Intrinsics
+from graph_depth_refiner.lab.evaluation import filters
 
 NAN = np.float32(np.nan)
 STEREO = Intrinsics(100.0, 100.0, 15.5, 11.5, 0.1)  # one px of disparity is 1 / (100 * 0.1) 1/m

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.observation import measure, noise
 from graph_depth_refiner.frame import Frame, Intrinsics
-from graph_depth_refiner.measure import measure, noise
 
 CAMERA = Intrinsics(fx=100.0, fy=100.0, cx=4.0, cy=3.0)
 GOOD = {

@@ -20,9 +20,9 @@ import math
 import numpy as np
 import pytest
 
-from graph_depth_refiner import backends
 from graph_depth_refiner.config import preset, RefinerConfig
-from graph_depth_refiner.problem import offsets
+from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.problem import offsets
 
 BACKENDS = ('fused', 'torch')
 SETTINGS = (
@@ -65,8 +65,8 @@ def brute_force(guide: np.ndarray, config: RefinerConfig) -> np.ndarray:
 
 def build(backend: str, guide: np.ndarray, config: RefinerConfig) -> np.ndarray:
     """Return the graph of a backend as numpy."""
-    stages = backends.select('cpu', backend)
-    return stages.numpy(stages.graph.build(stages.array(guide), config))
+    stages = kernels.select('cpu', backend)
+    return stages.numpy(stages.build_graph(stages.array(guide), config))
 
 
 @pytest.mark.parametrize('backend', BACKENDS)
@@ -115,26 +115,26 @@ def test_equal_weights_keep_the_earlier_offset(backend):
 @pytest.mark.parametrize('settings', SETTINGS)
 def test_rows_built_apart_are_the_same_bytes(settings):
     """A graph rebuilt in parts is the graph."""
-    stages = backends.select('cpu', 'fused')
+    stages = kernels.select('cpu', 'fused')
     guide = np.random.default_rng(4).random((50, 37), dtype=np.float32)
     config = preset('realtime', **settings)
-    whole = stages.graph.build(guide, config)
+    whole = stages.build_graph(guide, config)
     parts = np.full_like(whole, np.nan)
     for rows in ((0, 1), (1, 7), (7, 49), (49, 50)):
-        stages.graph.build(guide, config, parts, rows)
+        stages.build_graph(guide, config, parts, rows)
     assert (parts == whole).all()
 
 
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_symmetrise_takes_the_smaller_of_both_directions(backend):
     """min(w, w^T), checked edge by edge."""
-    stages = backends.select('cpu', backend)
+    stages = kernels.select('cpu', backend)
     guide = np.random.default_rng(5).random((7, 6), dtype=np.float32)
     config = preset(
         'realtime', graph_window=5, graph_sigma_intensity=0.5, graph_neighbours=9)
     w = build(backend, guide, config)
     both = stages.array(w.copy())
-    stages.graph.symmetrise(both)
+    stages.symmetrise(both)
     both = stages.numpy(both)
     for o, (dy, dx) in enumerate(offsets(5)):
         for y in range(7):
@@ -148,11 +148,11 @@ def test_symmetrise_takes_the_smaller_of_both_directions(backend):
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_normalise_leaves_lonely_pixels_alone(backend):
     """Sums become 1, or stay 0."""
-    stages = backends.select('cpu', backend)
+    stages = kernels.select('cpu', backend)
     w = np.random.default_rng(6).random((8, 3, 4), dtype=np.float32)
     w[:, 1, 2] = 0
     scaled = stages.array(w)
-    stages.graph.normalise(scaled)
+    stages.normalise(scaled)
     expected = np.ones((3, 4))
     expected[1, 2] = 0
     np.testing.assert_allclose(stages.numpy(scaled).sum(axis=0), expected, rtol=1e-6)

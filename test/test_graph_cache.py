@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph_depth_refiner import backends
-from graph_depth_refiner.band_changes import BAND, TILE
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.graph_cache import update
+from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.band_changes import BAND, TILE
+from graph_depth_refiner.core.patch_graph import update
 
 CONFIG = RefinerConfig(graph_window=5)
 SHAPE = (8 * BAND, 70)
@@ -31,7 +31,7 @@ SHAPE = (8 * BAND, 70)
 def backend(request):
     if request.param == 'torch':
         pytest.importorskip('torch')
-    return backends.select('cpu', request.param)
+    return kernels.select('cpu', request.param)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def guide():
 
 
 def built(backend, guide):
-    return backend.numpy(backend.graph.build(backend.array(guide), CONFIG))
+    return backend.numpy(backend.build_graph(backend.array(guide), CONFIG))
 
 
 def test_the_same_image_is_kept(backend, guide):
@@ -95,4 +95,4 @@ def test_a_band_changed_as_much_as_its_worst_tile(backend, shape):
             for tile in np.array_split(plane[top:top + BAND], [
                 shape[-1] * k // tiles for k in range(1, tiles)], axis=1))
         for top in range(0, shape[-2], BAND)]
-    np.testing.assert_allclose(backend.band_changes.by_band(before, now), expected, rtol=1e-5)
+    np.testing.assert_allclose(backend.band_changes.band_changes(before, now), expected, rtol=1e-5)

@@ -18,17 +18,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph_depth_refiner import hole_planes as plain
-from graph_depth_refiner.fused import hole_planes as fused
-from graph_depth_refiner.fused.planes import start_planes
-from graph_depth_refiner.hole_planes_rules import APART
+from graph_depth_refiner.core import geodesic_fill_numba as fused
+from graph_depth_refiner.core import geodesic_fill_torch as plain
+from graph_depth_refiner.core.geodesic_fill import APART
+from graph_depth_refiner.core.plane_fit_numba import fit_planes
 
 twins = pytest.mark.parametrize('holes', [plain, fused], ids=['plain', 'fused'])
 
 
 def start(d, m, sigma):
     guide = np.full(d.shape, 0.5, np.float32)
-    return start_planes(d, m, guide, sigma, (8, 4, 2), 1.3, 0.07)
+    return fit_planes(d, m, guide, sigma, (8, 4, 2), 1.3, 0.07)
 
 
 def ramp(height, width):
@@ -54,7 +54,7 @@ def test_the_rest_of_an_object_is_found_in_a_hole(holes):
     x, _ = start(d * m, m, 1e-3)
     hidden = ball & (m == 0)
     assert np.abs(x[0] - d)[hidden].max() > 0.4  # windows see more of the wall
-    holes.bridge(d * m, m, color, 1e-3, x)
+    holes.geodesic_fill(d * m, m, color, 1e-3, x)
     assert np.abs(x[0] - d).max() < APART * 1e-3
 
 
@@ -66,7 +66,7 @@ def test_a_hole_in_one_surface_is_left_to_its_windows(holes):
     x, _ = start(d, m, 5e-3)
     color = np.random.default_rng(0).integers(0, 255, (3, *d.shape), np.uint8)
     before = x.copy()
-    holes.bridge(d, m, color, 5e-3, x)
+    holes.geodesic_fill(d, m, color, 5e-3, x)
     assert np.array_equal(x, before)
 
 
@@ -75,7 +75,7 @@ def test_no_way_begins_where_the_plane_does_not_fit(holes):
     d, m, color, _ = ball_in_a_hole()
     x = np.zeros((3, *d.shape), np.float32)
     x[0] = np.where(d == 1, 3.0, 0.5)  # of the ball all are wrong
-    holes.bridge(d * m, m, color, 1e-3, x)
+    holes.geodesic_fill(d * m, m, color, 1e-3, x)
     assert (x[0][m == 0] == 0.5).all()
 
 
@@ -91,7 +91,7 @@ def test_twins_agree(missing, channels):
     found = []
     for holes in (plain, fused):
         x = np.stack([np.where(m > 0, d, 0.1), 0 * d + 2e-3, 0 * d - 1e-3]).astype(np.float32)
-        holes.bridge(d, m, color, 1e-3, x)
+        holes.geodesic_fill(d, m, color, 1e-3, x)
         found.append(x)
     assert np.allclose(*found, rtol=0, atol=1e-6)
     assert (np.abs(found[0][0] - 0.1) > 1e-3).all() == (missing < 1)

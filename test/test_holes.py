@@ -16,9 +16,9 @@
 import numpy as np
 import pytest
 
-from graph_depth_refiner import holes
-from graph_depth_refiner.fused import holes as fused_holes
-from graph_depth_refiner.holes_rules import fill_smoothly
+from graph_depth_refiner.core import inpainting_numba as fused_holes
+from graph_depth_refiner.core import inpainting_torch as holes
+from graph_depth_refiner.core.inpainting import fill_smoothly
 
 BOTH = pytest.mark.parametrize('twin', [holes, fused_holes], ids=['plain', 'fused'])
 SHAPE = (20, 30)
@@ -40,9 +40,9 @@ def test_a_hole_in_a_slanted_plane_is_filled_exactly(twin):
     # opposite ends of every line through the hole differ by less than the slopes allowed, and
     # interpolating a plane along any line gives the plane
     z = slanted()
-    sure = np.ones(SHAPE, bool)
-    sure[6:13, 9:22] = False
-    np.testing.assert_allclose(twin.fill_occluded(z * sure, sure, grey()), z, atol=1e-4)
+    reliable = np.ones(SHAPE, bool)
+    reliable[6:13, 9:22] = False
+    np.testing.assert_allclose(twin.fill_occluded(z * reliable, reliable, grey()), z, atol=1e-4)
 
 
 @BOTH
@@ -50,9 +50,9 @@ def test_an_occlusion_takes_the_background(twin):
     # foreground at 20 on the right, background at 10: 10 px are hidden left of the foreground
     z = np.full(SHAPE, 10, np.float32)
     z[:, 15:] = 20
-    sure = np.ones(SHAPE, bool)
-    sure[:, 5:15] = False
-    assert (twin.fill_occluded(z * sure, sure, grey())[:, 5:15] == 10).all()
+    reliable = np.ones(SHAPE, bool)
+    reliable[:, 5:15] = False
+    assert (twin.fill_occluded(z * reliable, reliable, grey())[:, 5:15] == 10).all()
 
 
 @BOTH
@@ -61,11 +61,11 @@ def test_a_gap_that_is_no_occlusion_goes_by_colour(twin):
     # of its colour
     z = np.full(SHAPE, 30, np.float32)
     z[:, 22:] = 10
-    sure = np.ones(SHAPE, bool)
-    sure[:, 3:25] = False
+    reliable = np.ones(SHAPE, bool)
+    reliable[:, 3:25] = False
     color = grey()
     color[:, :, 10:] = 0.9
-    filled = twin.fill_occluded(z * sure, sure, color)
+    filled = twin.fill_occluded(z * reliable, reliable, color)
     assert (filled[:, :10] == 30).all() and (filled[:, 10:] == 10).all()
 
 
@@ -83,9 +83,9 @@ def test_the_rim_goes_on_with_its_slope(twin):
     # slope b = 0.05, pulled towards 0 by the tenth of a full window that RIM_CAUTION adds:
     # rows in the middle have one full window of seven rows, hence 0.05 / 1.1
     z = slanted(c=0.0)
-    sure = np.ones(SHAPE, bool)
-    sure[:, :4] = False
-    filled = twin.fill_occluded(z * sure, sure, grey())
+    reliable = np.ones(SHAPE, bool)
+    reliable[:, :4] = False
+    filled = twin.fill_occluded(z * reliable, reliable, grey())
     expected = z[10, 4] - 0.05 / 1.1 * np.arange(4, 0, -1)
     np.testing.assert_allclose(filled[10, :4], expected, atol=1e-4)
     np.testing.assert_array_equal(filled[:, 4:], z[:, 4:])
@@ -93,9 +93,9 @@ def test_the_rim_goes_on_with_its_slope(twin):
 
 @BOTH
 def test_nothing_seen_is_0(twin):
-    sure = np.zeros((3, 40), bool)
-    sure[0, 0] = True
-    filled = twin.fill_occluded(np.full((3, 40), 7, np.float32), sure, grey((3, 40)))
+    reliable = np.zeros((3, 40), bool)
+    reliable[0, 0] = True
+    filled = twin.fill_occluded(np.full((3, 40), 7, np.float32), reliable, grey((3, 40)))
     assert filled[1, 1] == 7 and filled[2, 20] == 0
 
 
@@ -111,23 +111,23 @@ def test_the_twins_agree():
     z = slanted() + 10 * (rng.random(SHAPE) < 0.2).astype(np.float32)
     color = rng.random((3, *SHAPE)).astype(np.float32)
     for share in (0.05, 0.3, 0.8):
-        sure = rng.random(SHAPE) < share
+        reliable = rng.random(SHAPE) < share
         for plain, fused in (
-                (holes.fill_occluded(z, sure, color), fused_holes.fill_occluded(z, sure, color)),
-                (holes.fill_background(z, sure), fused_holes.fill_background(z, sure))):
+                (holes.fill_occluded(z, reliable, color), fused_holes.fill_occluded(z, reliable, color)),
+                (holes.fill_background(z, reliable), fused_holes.fill_background(z, reliable))):
             np.testing.assert_allclose(plain, fused, rtol=1e-5)
 
 
 def test_smooth_fill_keeps_what_is_sure_and_stays_between():
     z = slanted()
-    sure = np.random.default_rng(1).random(SHAPE) < 0.2
-    filled = fill_smoothly(z, sure)
-    np.testing.assert_array_equal(filled[sure], z[sure])
-    assert filled.min() >= z[sure].min() and filled.max() <= z[sure].max()
+    reliable = np.random.default_rng(1).random(SHAPE) < 0.2
+    filled = fill_smoothly(z, reliable)
+    np.testing.assert_array_equal(filled[reliable], z[reliable])
+    assert filled.min() >= z[reliable].min() and filled.max() <= z[reliable].max()
 
 
 def test_smooth_fill_of_a_constant_is_the_constant():
     for shape in ((1, 1), (1, 7), (5, 3), (33, 64)):
-        sure = np.zeros(shape, bool)
-        sure[0, 0] = True
-        np.testing.assert_allclose(fill_smoothly(np.full(shape, 3, np.float32), sure), 3)
+        reliable = np.zeros(shape, bool)
+        reliable[0, 0] = True
+        np.testing.assert_allclose(fill_smoothly(np.full(shape, 3, np.float32), reliable), 3)

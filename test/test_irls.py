@@ -19,9 +19,11 @@ import numpy as np
 import pytest
 import torch
 
-from graph_depth_refiner import backends, energy, irls
 from graph_depth_refiner.config import preset
-from graph_depth_refiner.problem import REGULARISERS, Terms
+from graph_depth_refiner.core import energy_torch as energy
+from graph_depth_refiner.core import irls_torch as irls
+from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.problem import REGULARISERS, Terms
 
 UNIT = 0.01
 
@@ -32,9 +34,9 @@ def random_problem(shape=(12, 20), seed=0):
     x = 2 * UNIT * rng.standard_normal((3, *shape)).astype(np.float32)
     d = 2 * UNIT * rng.standard_normal(shape).astype(np.float32)
     m = (rng.random(shape) > 0.3).astype(np.float32)
-    stages = backends.select('cpu', 'fused')
+    stages = kernels.select('cpu', 'fused')
     config = preset('realtime', graph_neighbours=6)
-    w = stages.graph.build(0.2 * rng.random(shape, dtype=np.float32), config)
+    w = stages.build_graph(0.2 * rng.random(shape, dtype=np.float32), config)
     return x, w, d, m
 
 
@@ -84,7 +86,7 @@ def test_energy_never_rises(regulariser):
 def test_fused_is_the_twin(regulariser, shape):
     """Two re-weightings of ten steps agree with float64 to float32 rounding."""
     problem = (*random_problem(shape), UNIT, Terms(7.5, 5.5, regulariser))
-    fused = backends.select('cpu', 'fused').irls
+    fused = kernels.select('cpu', 'fused').irls
     state = fused.init(*problem)
     exact = irls.init(*in_float64(*problem[:4]), *problem[4:])
     for _ in range(2):
@@ -101,7 +103,7 @@ def test_fused_is_the_twin(regulariser, shape):
 @pytest.mark.parametrize('backend', ['fused', 'torch'])
 def test_step_that_is_not_finite_is_undone(backend):
     """Data beyond the range of float32 squares overflow; the planes stay."""
-    stages = backends.select('cpu', backend)
+    stages = kernels.select('cpu', backend)
     x, w, d, m = random_problem()
     d[3, 4], m[3, 4] = 1e38, 1
     arrays = [stages.array(values) for values in (x, w, d, m)]

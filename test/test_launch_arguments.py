@@ -19,7 +19,7 @@ import runpy
 from bag_helpers import write_bag
 import pytest
 
-from graph_depth_refiner.recordings.make_bag import DEPTH_TOPIC, OPTICAL_FRAME
+from graph_depth_refiner.bags.make_bag import DEPTH_TOPIC, OPTICAL_FRAME
 
 pytest.importorskip('launch_ros')
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph_depth_refiner import lift as plain
+from graph_depth_refiner.core import resolution as plain
+from graph_depth_refiner.core import resolution_numba as fused
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.fused import lift as fused
 
 twins = pytest.mark.parametrize('lift', [plain, fused], ids=['plain', 'fused'])
 
@@ -39,15 +39,15 @@ def test_a_plane_is_lifted_exactly(lift, scale):
     small = large[:, ::scale, ::scale].copy()
     small[0] += (2e-3 - 1e-3) * middle
     small[1:] *= scale
-    assert np.allclose(lift.enlarge(small, (24, 40), scale), large, atol=1e-6)
+    assert np.allclose(lift.upsample_planes(small, (24, 40), scale), large, atol=1e-6)
 
 
 @twins
 def test_a_block_takes_the_side_of_most_of_its_pixels(lift):
     d = np.array([[0.5, 0.502], [0.498, 1.0]], np.float32)  # three of one surface, one beyond
-    merged, weight = lift.merge(d, np.ones((2, 2), np.float32), 0.01)
+    merged, weight = lift.merge_blocks(d, np.ones((2, 2), np.float32), 0.01)
     assert np.allclose(merged, 0.5) and np.allclose(weight, 0.75)
-    merged, weight = lift.merge(d, np.zeros((2, 2), np.float32), 0.01)
+    merged, weight = lift.merge_blocks(d, np.zeros((2, 2), np.float32), 0.01)
     assert merged == 0 and weight == 0
 
 
@@ -55,10 +55,10 @@ def test_twins_agree():
     rng = np.random.default_rng(0)
     d = rng.uniform(0.4, 0.6, (31, 45)).astype(np.float32)
     m = (rng.random(d.shape) * (rng.random(d.shape) > 0.3)).astype(np.float32)
-    for one, two in zip(plain.merge(d, m, 0.05), fused.merge(d, m, 0.05)):
+    for one, two in zip(plain.merge_blocks(d, m, 0.05), fused.merge_blocks(d, m, 0.05)):
         assert np.allclose(one, two, atol=1e-6)
     x = rng.random((3, 15, 22)).astype(np.float32)
-    assert np.allclose(plain.enlarge(x, (31, 45), 2), fused.enlarge(x, (31, 45), 2), atol=1e-6)
+    assert np.allclose(plain.upsample_planes(x, (31, 45), 2), fused.upsample_planes(x, (31, 45), 2), atol=1e-6)
 
 
 def test_halving_halves_the_camera():

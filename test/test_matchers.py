@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner.evaluation.matchers import consistent, MATCHERS
+from graph_depth_refiner.lab.evaluation.matchers import consistent, MATCHERS
 
 SHIFT = 7
 

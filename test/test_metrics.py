@@ -16,14 +16,14 @@
 import numpy as np
 import pytest
 
-from graph_depth_refiner.evaluation.metrics import (
+from graph_depth_refiner.frame import Intrinsics
+from graph_depth_refiner.lab.evaluation.metrics import (
     depth_errors,
     derivative_normals,
     disparity_errors,
     missing,
     normal_errors,
 )
-from graph_depth_refiner.frame import Intrinsics
 
 NAN = float('nan')
 

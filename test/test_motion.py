@@ -19,15 +19,16 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner import alignment, camera
-from graph_depth_refiner import motion as plain
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core import camera
+from graph_depth_refiner.core import motion_numba as fused
+from graph_depth_refiner.core import motion_torch as plain
+from graph_depth_refiner.core import odometry as alignment
+from graph_depth_refiner.core.observation import measure
+from graph_depth_refiner.core.plane_fit_torch import fit_planes
+from graph_depth_refiner.core.video import solve_level, Stages
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.fused import motion as fused
-from graph_depth_refiner.measure import measure
-from graph_depth_refiner.planes import start_planes
-from graph_depth_refiner.synthetic.stream import SyntheticStream
-from graph_depth_refiner.video import solve_level, Stages
+from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 
 K = Intrinsics(60.0, 62.0, 30.3, 19.8)
 SHAPE = (40, 60)
@@ -54,22 +55,22 @@ def test_a_plane_is_carried_exactly(motion):
     # P' = R P + t and <q, P> = 1 give <R q, P' - t> = 1, so q' = R q / (1 + <R q, t>)
     q, matrix = np.array([0.1, -0.15, 0.4]), rigid((0.01, -0.02, 0.015), (0.03, -0.02, 0.05))
     color = np.zeros((1, *SHAPE), np.uint8)
-    carried, evidence, _ = motion.carry(
+    warped, frame_count, _ = motion.warp(
         plane_map(q), np.ones(SHAPE, np.float32), color, matrix, K)
     turned = matrix[:3, :3] @ q
     expected = plane_map(turned / (1 + turned @ matrix[:3, 3]))
-    seen = evidence > 0
+    seen = frame_count > 0
     assert seen.mean() > 0.85
-    assert np.abs(carried - expected)[:, seen].max() < 1e-6
+    assert np.abs(warped - expected)[:, seen].max() < 1e-6
 
 
 @twins
 def test_standing_still_changes_nothing(motion):
     x = plane_map(np.array([0.1, 0.05, 0.5]))
     color = np.random.default_rng(0).integers(0, 255, (3, *SHAPE)).astype(np.uint8)
-    carried, evidence, seen = motion.carry(x, np.full(SHAPE, 2, np.float32), color, np.eye(4), K)
-    assert np.abs(carried - x).max() < 1e-6
-    assert (evidence == 2).all() and (seen == color).all()
+    warped, frame_count, seen = motion.warp(x, np.full(SHAPE, 2, np.float32), color, np.eye(4), K)
+    assert np.abs(warped - x).max() < 1e-6
+    assert (frame_count == 2).all() and (seen == color).all()
 
 
 @twins
@@ -77,9 +78,9 @@ def test_the_nearer_of_two_surfaces_stays(motion):
     x = plane_map(np.array([0.0, 0.0, 0.5]))
     x[0, :, 30:] = 1.0  # a nearer wall, which moves over the other by 0.1 * 60 / 1 = 6 pixels,
     matrix = rigid((0, 0, 0), (-0.1, 0, 0))  # while the other moves by 3
-    carried, _, _ = motion.carry(
+    warped, _, _ = motion.warp(
         x, np.ones(SHAPE, np.float32), np.zeros((1, *SHAPE), np.uint8), matrix, K)
-    assert np.allclose(carried[0][:, :24], 0.5) and np.allclose(carried[0][:, 24:50], 1.0)
+    assert np.allclose(warped[0][:, :24], 0.5) and np.allclose(warped[0][:, 24:50], 1.0)
 
 
 @pytest.fixture(scope='module')
@@ -92,15 +93,15 @@ def pair():
         measured = measure(view.frame, RefinerConfig())
         levels.append(solve_level(stages, measured, view.frame.image, 1)[1])
     first = levels[0]
-    x, _ = start_planes(first.d, first.m, first.grey, first.sigma, (8, 4, 2), 1.3, 0.07)
+    x, _ = fit_planes(first.d, first.m, first.grey, first.sigma, (8, 4, 2), 1.3, 0.07)
     true = alignment.between(views[0].frame.pose, views[1].frame.pose).matrix
     return x, (x[0] > 0).astype(np.float32), first, levels[1], true
 
 
 def test_twins_carry_alike(pair):
     x, n, first, _, true = pair
-    for one, other in zip(plain.carry(x, n, first.color, true, first.intrinsics),
-                          fused.carry(x, n, first.color, true, first.intrinsics)):
+    for one, other in zip(plain.warp(x, n, first.color, true, first.intrinsics),
+                          fused.warp(x, n, first.color, true, first.intrinsics)):
         assert (np.abs(one.astype(float) - other) < 1e-5).mean() > 0.999
 
 

@@ -24,7 +24,7 @@ from rclpy.time import Time
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from stereo_msgs.msg import DisparityImage
 
-from graph_depth_refiner.benchmarks.feeder import messages
+from graph_depth_refiner.lab.benchmarks.feeder import messages
 from graph_depth_refiner.messages.conversions import decode_depth, decode_disparity
 from graph_depth_refiner.messages.outgoing import image_fields
 from graph_depth_refiner.ros.messages import filled

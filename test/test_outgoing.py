@@ -91,7 +91,7 @@ def test_dense_only_where_all_is_known():
 
 
 def test_cloud_twins_agree():
-    fused = pytest.importorskip('graph_depth_refiner.fused.outgoing')
+    fused = pytest.importorskip('graph_depth_refiner.messages.outgoing_numba')
     rng = np.random.default_rng(0)
     depth = rng.uniform(1, 3, (7, 9)).astype(np.float32)
     normals = rng.normal(size=(7, 9, 3)).astype(np.float32)
@@ -112,7 +112,7 @@ def test_cloud_twins_agree():
 @pytest.mark.parametrize('name, channels, dtype', [
     ('millimetres', (), np.uint16), ('normal_colors', (3,), np.uint8)])
 def test_other_twins_agree(name, channels, dtype):
-    fused = pytest.importorskip('graph_depth_refiner.fused.outgoing')
+    fused = pytest.importorskip('graph_depth_refiner.messages.outgoing_numba')
     rng = np.random.default_rng(0)
     if channels:
         values = rng.normal(size=(7, 9, 3)).astype(np.float32)

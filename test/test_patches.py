@@ -15,15 +15,15 @@
 
 import numpy as np
 
-from graph_depth_refiner.patches import in_range, patch_areas, RANGE_MARGIN
+from graph_depth_refiner.core.speckles import in_range, patch_areas, RANGE_MARGIN
 
 
 def test_a_patch_ends_at_a_step_and_at_a_hole():
     z = np.array([[5, 5.5, 6, 9], [5, 5, 9, 9]], np.float32)
-    sure = np.array([[1, 1, 1, 1], [1, 0, 1, 1]], bool)
+    reliable = np.array([[1, 1, 1, 1], [1, 0, 1, 1]], bool)
     # steps of at most 1: 5 5.5 6 and the 5 below hang together (4), as do the three 9s
     expected = [[4, 4, 4, 3], [4, 0, 3, 3]]
-    np.testing.assert_array_equal(patch_areas(z, sure, 1.0), expected)
+    np.testing.assert_array_equal(patch_areas(z, reliable, 1.0), expected)
 
 
 def test_diagonal_neighbours_do_not_touch():

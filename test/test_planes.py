@@ -18,16 +18,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph_depth_refiner import planes as plain
-from graph_depth_refiner.fused import planes as fused
+from graph_depth_refiner.core import plane_fit_numba as fused
+from graph_depth_refiner.core import plane_fit_torch as plain
 
-REACHES, PATIENCE, LIKENESS = (8, 4, 2), 1.3, 0.07
+WINDOW_RADII, WIDE_WINDOW_BONUS, LIKENESS = (8, 4, 2), 1.3, 0.07
 twins = pytest.mark.parametrize('planes', [plain, fused], ids=['plain', 'fused'])
 
 
 def start(planes, d, m, sigma=1e-3):
     guide = np.full(d.shape, 0.5, np.float32)
-    return planes.start_planes(d, m, guide, sigma, REACHES, PATIENCE, LIKENESS)
+    return planes.fit_planes(d, m, guide, sigma, WINDOW_RADII, WIDE_WINDOW_BONUS, LIKENESS)
 
 
 def ramp(height=40, width=60):
@@ -78,8 +78,8 @@ def test_twins_agree():
     d = (d + 1e-3 * rng.standard_normal(d.shape)).astype(np.float32)
     m = (m * (rng.random(d.shape) > 0.1) * rng.uniform(0.5, 1, d.shape)).astype(np.float32)
     guide = rng.random(d.shape).astype(np.float32)
-    one, its = plain.start_planes(d, m, guide, 1e-3, REACHES, PATIENCE, LIKENESS)
-    other, cost = fused.start_planes(d, m, guide, 1e-3, REACHES, PATIENCE, LIKENESS)
+    one, its = plain.fit_planes(d, m, guide, 1e-3, WINDOW_RADII, WIDE_WINDOW_BONUS, LIKENESS)
+    other, cost = fused.fit_planes(d, m, guide, 1e-3, WINDOW_RADII, WIDE_WINDOW_BONUS, LIKENESS)
     close = np.abs(one - other).max(0) < 1e-5
     assert close.mean() > 0.995  # two windows may cost the same up to rounding
     # costs are variances: rounding of the sums is judged against that of the noise, 1e-6

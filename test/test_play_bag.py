@@ -39,9 +39,9 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image
 from std_srvs.srv import SetBool
 
-from graph_depth_refiner.benchmarks.feeder import messages
-from graph_depth_refiner.recordings.bags import reading
-from graph_depth_refiner.recordings.play_bag import watched_keys
+from graph_depth_refiner.bags.bags import reading
+from graph_depth_refiner.bags.play_bag import watched_keys
+from graph_depth_refiner.lab.benchmarks.feeder import messages
 
 FRAMES, PERIOD, START = 12, 100, 5_000_000_000  # number, ms, ns
 TYPES = {'camera_info': 'CameraInfo', 'image': 'Image', 'depth': 'Image', 'confidence': 'Image'}

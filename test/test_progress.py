@@ -15,7 +15,7 @@
 
 import io
 
-from graph_depth_refiner.progress import Progress
+from graph_depth_refiner.cli.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -40,7 +40,7 @@ def test_lines_are_few_where_there_is_no_terminal():
 
 def test_a_resumed_run_does_not_count_old_items_as_speed(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr('graph_depth_refiner.progress.time.monotonic', lambda: clock[0])
+    monkeypatch.setattr('graph_depth_refiner.cli.progress.time.monotonic', lambda: clock[0])
     progress = Progress('bag', 90, done=86, stream=io.StringIO())
     clock[0] = 10.0
     progress.advance()

@@ -23,12 +23,12 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
+from graph_depth_refiner.bags.bags import BagWriter, Message, METADATA, reading
+from graph_depth_refiner.bags.frames import plan_frames
+from graph_depth_refiner.bags.make_bag import messages, topics
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.messages.assembly import Assembler, Inputs
-from graph_depth_refiner.recordings.bags import BagWriter, Message, METADATA, reading
-from graph_depth_refiner.recordings.frames import plan_frames
-from graph_depth_refiner.recordings.make_bag import messages, topics
 
 MAX_PIXELS = 4096
 CONFIG = NodeConfig(max_pixels=MAX_PIXELS)

@@ -26,9 +26,9 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from graph_depth_refiner.evaluation import datasets
-from graph_depth_refiner.image_files.exr import write_exr
-from graph_depth_refiner.image_files.reading import read_image, read_map
+from graph_depth_refiner.files.exr import write_exr
+from graph_depth_refiner.files.reading import read_image, read_map
+from graph_depth_refiner.lab.evaluation import datasets
 
 RAMP = (np.arange(63, dtype=np.uint16) * 900).reshape(7, 9)
 FLOATS = np.linspace(0.5, 4, 63, dtype=np.float32).reshape(7, 9)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graph_depth_refiner.evaluation.realsense import RealsenseFilter, TEMPORAL_ALPHA
+from graph_depth_refiner.lab.evaluation.realsense import RealsenseFilter, TEMPORAL_ALPHA
 
 
 def test_a_flat_scene_is_blended_over_time():

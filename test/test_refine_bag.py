@@ -22,9 +22,9 @@ from bag_helpers import frames, RunningMean, SHAPE, write_bag
 import numpy as np
 import pytest
 
-from graph_depth_refiner.recordings import refine_bag, refinement
-from graph_depth_refiner.recordings.bags import BagWriter, Message, reading
-from graph_depth_refiner.recordings.make_bag import messages, topics
+from graph_depth_refiner.bags import refine_bag, refinement
+from graph_depth_refiner.bags.bags import BagWriter, Message, reading
+from graph_depth_refiner.bags.make_bag import messages, topics
 
 PART = 12000  # bytes: about two frames of this size with their results
 

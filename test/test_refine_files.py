@@ -19,10 +19,10 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner.cli import main
-from graph_depth_refiner.image_files import refine_files
-from graph_depth_refiner.image_files.exports import write_depth
-from graph_depth_refiner.image_files.reading import read_image, read_map
+from graph_depth_refiner.cli.main import main
+from graph_depth_refiner.files import refine_files
+from graph_depth_refiner.files.exports import write_depth
+from graph_depth_refiner.files.reading import read_image, read_map
 
 CAMERA = '40,40,15.5,11.5'
 SHAPE = (24, 32)

@@ -21,8 +21,8 @@ import time
 from bag_helpers import write_bag
 import pytest
 
-from graph_depth_refiner.cli import main
-from graph_depth_refiner.recordings.bags import reading
+from graph_depth_refiner.bags.bags import reading
+from graph_depth_refiner.cli.main import main
 
 FEW = ('--set', 'iterations=2')
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.frame import Frame, Intrinsics
-from graph_depth_refiner.synthetic.sensor_noise import (
+from graph_depth_refiner.lab.synthetic.sensor_noise import (
     blobs,
     FLOOR,
     GROWTH,

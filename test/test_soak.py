@@ -18,9 +18,9 @@ import os
 
 import pytest
 
-from graph_depth_refiner.cli import main
-from graph_depth_refiner.soaking.ledger import GOOD, infeasible, Ledger, LONE, MALFORMED
-from graph_depth_refiner.soaking.soak import memory_slope
+from graph_depth_refiner.cli.main import main
+from graph_depth_refiner.lab.soak.ledger import GOOD, infeasible, Ledger, LONE, MALFORMED
+from graph_depth_refiner.lab.soak.soak import memory_slope
 
 
 def books(heard=(1, 2)):

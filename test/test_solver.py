@@ -20,12 +20,12 @@ import math
 import numpy as np
 import pytest
 
-from graph_depth_refiner import backends
 from graph_depth_refiner.config import preset
+from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.minimise import minimise
+from graph_depth_refiner.core.problem import Terms
+from graph_depth_refiner.core.pyramid import coarser, finer
 from graph_depth_refiner.frame import Status
-from graph_depth_refiner.minimise import minimise
-from graph_depth_refiner.problem import Terms
-from graph_depth_refiner.pyramid import coarser, finer
 
 BACKENDS = ('fused', 'torch')
 UNIT = 0.01
@@ -45,10 +45,10 @@ def noisy_plane(seed: int = 0):
 
 def solve(backend: str, config, scale: float = 1.0, guide=None, **more):
     """Minimise on the noisy plane, all of it scaled."""
-    stages = backends.select('cpu', backend)
+    stages = kernels.select('cpu', backend)
     start, d, m, _ = noisy_plane()
     guide = np.zeros(SHAPE, np.float32) if guide is None else guide
-    w = stages.graph.build(stages.array(guide), config)
+    w = stages.build_graph(stages.array(guide), config)
     return minimise(
         stages, stages.array(scale * start), w, stages.array(scale * d), stages.array(m),
         scale * UNIT, config, guide=stages.array(guide), **more)
@@ -60,7 +60,7 @@ def test_converged_finds_the_plane(backend):
     config = preset('realtime', mode='converged', max_iterations=3000)
     solution = solve(backend, config)
     truth = noisy_plane()[3]
-    planes = backends.select('cpu', backend).numpy(solution.x)
+    planes = kernels.select('cpu', backend).numpy(solution.x)
     assert solution.status is Status.CONVERGED
     assert np.abs(planes[0] - truth).mean() < 0.3 * UNIT
     np.testing.assert_allclose(planes[1].mean(), 0.002, atol=1e-4)
@@ -72,7 +72,7 @@ def test_converged_finds_the_plane(backend):
 def test_scaled_scene_gives_the_scaled_result(backend, solver):
     """All steps are in noise units, so a scene in other units changes nothing else."""
     config = preset('realtime', iterations=20, solver=solver)
-    to_numpy = backends.select('cpu', backend).numpy
+    to_numpy = kernels.select('cpu', backend).numpy
     one = to_numpy(solve(backend, config).x)
     for scale in (0.01, 100.0):
         other = solve(backend, config, scale)
@@ -116,18 +116,18 @@ def test_memory_goes_on_where_it_stopped():
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_step_that_is_not_finite_is_undone(backend):
     """An overflowing step leaves the planes as they were, and so do all after it."""
-    stages = backends.select('cpu', backend)
+    stages = kernels.select('cpu', backend)
     start, d, m, _ = noisy_plane()
-    w = stages.graph.build(stages.array(np.zeros(SHAPE)), preset('realtime'))
-    state = stages.solver.init(
+    w = stages.build_graph(stages.array(np.zeros(SHAPE)), preset('realtime'))
+    state = stages.adam.init(
         stages.array(start), w, stages.array(d), stages.array(m), UNIT, Terms(7.5, 5.5))
-    stages.solver.step(state, 0.1, 0.01)
-    good = stages.numpy(stages.solver.planes(state)).copy()
+    stages.adam.step(state, 0.1, 0.01)
+    good = stages.numpy(stages.adam.planes(state)).copy()
     for rate in (math.inf, 0.1):
-        stages.solver.step(state, rate, 0.01)
-        assert not stages.solver.finite(state)
-        assert stages.solver.taken(state) == 1
-        assert (stages.numpy(stages.solver.planes(state)) == good).all()
+        stages.adam.step(state, rate, 0.01)
+        assert not stages.adam.finite(state)
+        assert stages.adam.taken(state) == 1
+        assert (stages.numpy(stages.adam.planes(state)) == good).all()
 
 
 def test_bytes_do_not_depend_on_the_threads():
@@ -168,18 +168,18 @@ def test_many_steps_are_single_ones(backend, number):
 def test_steps_that_go_down_the_rows_together_are_single_ones(shape, good):
     """Also where strips of rows meet, and up to the first that is not finite."""
     pytest.importorskip('numba')
-    stages = backends.select('cpu', 'fused')
+    stages = kernels.select('cpu', 'fused')
     rng = np.random.default_rng(0)
     start, w, d, m = (
         rng.random((*some, *shape), np.float32) for some in ((3,), (8,), (), ()))
     rates = [0.3 * 0.9 ** k for k in range(12)]
     together, singly = (
-        stages.solver.init(start, w, d, m, UNIT, Terms(7.5, 5.5)) for _ in range(2))
+        stages.adam.init(start, w, d, m, UNIT, Terms(7.5, 5.5)) for _ in range(2))
     for rate in rates[:good]:
-        stages.solver.step(singly, rate, 0.01 * rate)
-    stages.solver.steps(together, [*rates[:good], *[math.nan] * (12 - good)], 0.01)
-    assert stages.solver.taken(together) == good
-    assert stages.solver.finite(together) is (good == 12)
-    assert (stages.solver.planes(together) == stages.solver.planes(singly)).all()
+        stages.adam.step(singly, rate, 0.01 * rate)
+    stages.adam.steps(together, [*rates[:good], *[math.nan] * (12 - good)], 0.01)
+    assert stages.adam.taken(together) == good
+    assert stages.adam.finite(together) is (good == 12)
+    assert (stages.adam.planes(together) == stages.adam.planes(singly)).all()
     if good == 12:
         assert (together.second == singly.second).all()

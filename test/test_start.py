@@ -16,12 +16,12 @@
 import numpy as np
 import pytest
 
-from graph_depth_refiner import backends
 from graph_depth_refiner.config import preset
+from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.observation import measure
+from graph_depth_refiner.core.start import begin, median
 from graph_depth_refiner.frame import Frame, Intrinsics
-from graph_depth_refiner.measure import measure
 from graph_depth_refiner.refiner import DepthRefiner
-from graph_depth_refiner.start import begin, median
 
 SHAPE = (40, 60)
 CAMERA = Intrinsics(100.0, 100.0, 30.0, 20.0, baseline=0.1)  # 10 px m: disparity 20 is 0.5 m
@@ -43,9 +43,9 @@ def scene():
 
 def started(name, frame):
     """Return the start of a preset and what it was given."""
-    config, backend = preset(name), backends.select('cpu', 'fused')
+    config, backend = preset(name), kernels.select('cpu', 'fused')
     measured = measure(frame, config)
-    weights = backend.graph.build(measured.guide, config)
+    weights = backend.build_graph(measured.guide, config)
     return begin(backend, measured, weights, config, frame.image), measured, weights
 
 

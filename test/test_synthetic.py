@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph_depth_refiner.synthetic.stream import MOTIONS, SyntheticStream
+from graph_depth_refiner.lab.synthetic.stream import MOTIONS, SyntheticStream
 
 SIZE = (80, 60)
 

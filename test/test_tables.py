@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_depth_refiner import tables
+from graph_depth_refiner.cli.main import tables
 from graph_depth_refiner.config import RefinerConfig
 
 README = Path(__file__).parent.parent / 'README.md'

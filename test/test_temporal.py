@@ -18,11 +18,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph_depth_refiner import results as plain_results
-from graph_depth_refiner import temporal as plain
+from graph_depth_refiner.core import output_numba as fused_results
+from graph_depth_refiner.core import output_torch as plain_results
+from graph_depth_refiner.core import temporal_numba as fused
+from graph_depth_refiner.core import temporal_torch as plain
 from graph_depth_refiner.frame import Intrinsics, Provenance
-from graph_depth_refiner.fused import results as fused_results
-from graph_depth_refiner.fused import temporal as fused
 
 SHAPE = (30, 40)
 SIGMA = 1e-3
@@ -44,40 +44,40 @@ def colors(value=100):
 def test_agreement_is_believed_and_a_new_surface_is_not(temporal):
     d = flat(0.5)[0]
     d[:, 20:] = 0.6  # a hundred units nearer: something came in
-    trust = temporal.trust(d, ONES, colors(), flat(0.5), ONES, colors(), SIGMA)
-    assert (trust[:, :17] == 1).all() and (trust[:, 21:] == 0).all()
+    consistency_gate = temporal.consistency_gate(d, ONES, colors(), flat(0.5), ONES, colors(), SIGMA)
+    assert (consistency_gate[:, :17] == 1).all() and (consistency_gate[:, 21:] == 0).all()
 
 
 @twins
 def test_a_steady_offset_is_not_believed(temporal):
     d = flat(0.5)[0] + np.float32(1.5 * SIGMA)  # within the noise of one pixel, not of many
-    assert (temporal.trust(d, ONES, colors(), flat(0.5), ONES, colors(), SIGMA) == 0).all()
+    assert (temporal.consistency_gate(d, ONES, colors(), flat(0.5), ONES, colors(), SIGMA) == 0).all()
 
 
 @twins
 def test_another_image_is_not_believed_also_without_measurement(temporal):
-    trust = temporal.trust(0 * ONES, 0 * ONES, colors(140), flat(0.5), ONES, colors(), SIGMA)
-    assert (trust == 0).all()
-    trust = temporal.trust(0 * ONES, 0 * ONES, colors(), flat(0.5), ONES, colors(), SIGMA)
-    assert (trust == 1).all()
+    consistency_gate = temporal.consistency_gate(0 * ONES, 0 * ONES, colors(140), flat(0.5), ONES, colors(), SIGMA)
+    assert (consistency_gate == 0).all()
+    consistency_gate = temporal.consistency_gate(0 * ONES, 0 * ONES, colors(), flat(0.5), ONES, colors(), SIGMA)
+    assert (consistency_gate == 1).all()
 
 
 @twins
 def test_fusion_is_a_running_mean(temporal):
     # three frames said 0.5, this one says 0.502: the mean of four is 0.5005
-    chosen, carried = flat(0.502), flat(0.5)
+    chosen, warped = flat(0.502), flat(0.5)
     planes, d, m, left = temporal.fuse(
-        chosen[0], ONES, chosen, carried, 3 * ONES, SIGMA, 20.0)
+        chosen[0], ONES, chosen, warped, 3 * ONES, SIGMA, 20.0)
     assert np.allclose(planes[0], 0.5005) and np.allclose(d, 0.5005)
     assert (left == 4).all() and (m == 1).all()
 
 
 @twins
 def test_another_plane_starts_anew_and_outliers_do_not_count(temporal):
-    chosen, carried = flat(0.6), flat(0.5)
+    chosen, warped = flat(0.6), flat(0.5)
     d = chosen[0].copy()
     d[5, 5] = 0.7  # far off the plane its neighbours elected
-    planes, data, m, left = temporal.fuse(d, ONES, chosen, carried, 3 * ONES, SIGMA, 20.0)
+    planes, data, m, left = temporal.fuse(d, ONES, chosen, warped, 3 * ONES, SIGMA, 20.0)
     assert np.allclose(planes, chosen) and np.allclose(data, 0.6)
     assert m[5, 5] == 0 and left[5, 5] == 0 and left[6, 6] == 1
 
@@ -90,16 +90,16 @@ def test_evidence_is_limited(temporal):
 
 def test_twins_agree():
     rng = np.random.default_rng(0)
-    carried = flat(0.5) + (SIGMA * rng.standard_normal((3, *SHAPE))).astype(np.float32)
+    warped = flat(0.5) + (SIGMA * rng.standard_normal((3, *SHAPE))).astype(np.float32)
     d = (0.5 + 2 * SIGMA * rng.standard_normal(SHAPE)).astype(np.float32)
     m, n = (rng.random(SHAPE).astype(np.float32) * (rng.random(SHAPE) > 0.3) for _ in range(2))
     m, n = m.astype(np.float32), n.astype(np.float32)
     color, other = rng.integers(90, 110, (2, 3, *SHAPE)).astype(np.uint8)
-    args = (d, m, color, carried, n, other, SIGMA)
-    assert np.allclose(plain.trust(*args), fused.trust(*args), atol=1e-4)
-    chosen = np.roll(carried, 1, axis=2).copy()
-    for one, two in zip(plain.fuse(d, m, chosen, carried, n, SIGMA, 20.0),
-                        fused.fuse(d, m, chosen, carried, n, SIGMA, 20.0)):
+    args = (d, m, color, warped, n, other, SIGMA)
+    assert np.allclose(plain.consistency_gate(*args), fused.consistency_gate(*args), atol=1e-4)
+    chosen = np.roll(warped, 1, axis=2).copy()
+    for one, two in zip(plain.fuse(d, m, chosen, warped, n, SIGMA, 20.0),
+                        fused.fuse(d, m, chosen, warped, n, SIGMA, 20.0)):
         assert np.allclose(one, two, atol=1e-6)
 
 
@@ -123,8 +123,8 @@ def test_result_twins_agree():
     x = (0.5 + 0.1 * rng.standard_normal((3, *SHAPE))).astype(np.float32)
     d = (x[0] + 3 * SIGMA * rng.standard_normal(SHAPE)).astype(np.float32) * (
         rng.random(SHAPE) > 0.2)
-    evidence = rng.random((15, 20)).astype(np.float32)  # at half the resolution
-    args = (x, d.astype(np.float32), ONES, evidence, SIGMA, Intrinsics(50, 55, 20, 15),
+    frame_count = rng.random((15, 20)).astype(np.float32)  # at half the resolution
+    args = (x, d.astype(np.float32), ONES, frame_count, SIGMA, Intrinsics(50, 55, 20, 15),
             (0.3, 0.8))
     for one, two in zip(plain_results.describe(*args), fused_results.describe(*args)):
         assert np.allclose(one, two, rtol=1e-5, atol=1e-5, equal_nan=True)

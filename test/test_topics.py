@@ -15,7 +15,7 @@
 
 import pytest
 
-from graph_depth_refiner.recordings.topics import (
+from graph_depth_refiner.bags.topics import (
     CAMERA_INFO,
     COMPRESSED,
     DISPARITY,

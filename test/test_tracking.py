@@ -18,8 +18,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
+from graph_depth_refiner.core.feature_tracking import corners, estimate_pose_pnp, TILE
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.tracking import corners, guess_motion, TILE
 
 K = Intrinsics(100.0, 100.0, 80.0, 60.0)
 SHAPE = (120, 160)
@@ -36,7 +36,7 @@ def test_a_wall_that_moves_past_is_a_camera_that_moves():
     shades = texture()
     before, now = shades[:, 20:180], shades[:, 23:183]  # the wall moves left by 3 pixels
     d = np.full(SHAPE, 0.5, np.float32)
-    motion = guess_motion(before, now, d, K)
+    motion = estimate_pose_pnp(before, now, d, K)
     # 3 px = f t / z, so t = 3 * 2 / 100 = 0.06 m to the left; no pixel is off by half of one
     ends = [motion[:3, :3] @ point + motion[:3, 3] for point in ((0, 0, 2), (1.2, 0.8, 2))]
     assert np.allclose(ends, [(-0.06, 0, 2), (1.14, 0.8, 2)], atol=0.01)
@@ -48,7 +48,7 @@ def test_a_large_thing_that_stays_in_view_is_outvoted():
     now[30:90, 50:110] = before[30:90, 50:110]  # a fifth of the image moves with the camera
     d = np.full(SHAPE, 0.5, np.float32)
     d[30:90, 50:110] = 1.0
-    motion = guess_motion(before, now, d, K)
+    motion = estimate_pose_pnp(before, now, d, K)
     assert abs((motion[:3, :3] @ (0, 0, 2) + motion[:3, 3])[0] + 0.06) < 0.01
 
 
@@ -56,9 +56,9 @@ def test_no_guess_without_corners_or_depth():
     flat = np.full(SHAPE, 0.5, np.float32)
     shades = texture()[:, :160]
     other = np.random.default_rng(1).random(SHAPE).astype(np.float32)
-    assert guess_motion(shades, shades, 0 * flat, K) is None
-    assert guess_motion(shades, other, flat, K) is None
-    assert guess_motion(shades[:20, :20], shades[:20, :20], flat[:20, :20], K) is None
+    assert estimate_pose_pnp(shades, shades, 0 * flat, K) is None
+    assert estimate_pose_pnp(shades, other, flat, K) is None
+    assert estimate_pose_pnp(shades[:20, :20], shades[:20, :20], flat[:20, :20], K) is None
 
 
 def test_every_tile_has_its_best_corner():

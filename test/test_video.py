@@ -22,10 +22,10 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.video import data_weight
 from graph_depth_refiner.frame import Frame, Intrinsics, Status
+from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 from graph_depth_refiner.refiner import DepthRefiner
-from graph_depth_refiner.synthetic.stream import SyntheticStream
-from graph_depth_refiner.video import voices
 
 SIZE = (160, 120)
 
@@ -52,7 +52,7 @@ def test_history_lowers_the_error(views, pose):
         refined, alone = warm.refine(frame), cold.refine(frame)
     assert refined.status is Status.REFINED
     assert error(refined, view) < 0.8 * error(alone, view)
-    assert warm.state.evidence.mean() > 3
+    assert warm.state.frame_count.mean() > 3
 
 
 @pytest.mark.parametrize('pose', [True, False], ids=['odometry', 'frames'])
@@ -63,9 +63,9 @@ def test_a_cut_costs_nothing(views, pose):
     refiner = DepthRefiner()
     for view in views:
         refiner.refine(view.frame)
-    cut, alone = refiner.refine(frame), DepthRefiner().refine(frame)
-    assert np.array_equal(cut.depth, alone.depth, equal_nan=True)
-    assert np.array_equal(cut.normals, alone.normals, equal_nan=True)
+    scene_change, alone = refiner.refine(frame), DepthRefiner().refine(frame)
+    assert np.array_equal(scene_change.depth, alone.depth, equal_nan=True)
+    assert np.array_equal(scene_change.normals, alone.normals, equal_nan=True)
 
 
 def starts_anew(refiner, frame):
@@ -182,8 +182,8 @@ def test_grey_images_and_missing_confidence_will_do(views):
 def test_a_measurement_speaks_for_the_past_where_that_is_not_believed():
     # the past counts for ten frames but in one row: a tenth of each frame is its voice, so
     # there the measurement has 1 + 0.1 * 10 voices, and one elsewhere
-    evidence = np.full((20, 30), 10, np.float32)
-    evidence[7] = 0
-    heard = voices(np.ones((20, 30), np.float32), evidence)
+    frame_count = np.full((20, 30), 10, np.float32)
+    frame_count[7] = 0
+    heard = data_weight(np.ones((20, 30), np.float32), frame_count)
     assert heard[7] == pytest.approx(2) and (np.delete(heard, 7, axis=0) == 1).all()
-    assert (voices(evidence, 0 * evidence) == evidence).all()  # no past, nothing to speak for
+    assert (data_weight(frame_count, 0 * frame_count) == frame_count).all()  # no past, nothing to speak for

@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph_depth_refiner import voting as plain
-from graph_depth_refiner.fused import voting as fused
+from graph_depth_refiner.core import plane_selection_numba as fused
+from graph_depth_refiner.core import plane_selection_torch as plain
 
 SHAPE = (30, 40)
 SIGMA, LIKENESS = 1e-3, 0.04
@@ -35,10 +35,10 @@ def two_walls(edge=20):
     return x, color
 
 
-def elect(voting, d, m, color, start, carried=None, evidence=None):
-    evidence = np.zeros(SHAPE, np.float32) if evidence is None else evidence
-    carried = start if carried is None else carried
-    return voting.vote(d, m, color, start, carried, evidence, color, SIGMA, LIKENESS)
+def elect(voting, d, m, color, start, warped=None, frame_count=None):
+    frame_count = np.zeros(SHAPE, np.float32) if frame_count is None else frame_count
+    warped = start if warped is None else warped
+    return voting.select_planes(d, m, color, start, warped, frame_count, color, SIGMA, LIKENESS)
 
 
 @twins
@@ -86,12 +86,12 @@ def test_twins_agree(slopes):
     rng = np.random.default_rng(1)
     start, color = two_walls()
     start += (SIGMA * rng.standard_normal(start.shape)).astype(np.float32)
-    carried = np.roll(start, 2, axis=2).copy()
+    warped = np.roll(start, 2, axis=2).copy()
     d = (start[0] + 2 * SIGMA * rng.standard_normal(SHAPE)).astype(np.float32)
     m = rng.random(SHAPE).astype(np.float32) * (rng.random(SHAPE) > 0.2)
-    evidence = (5 * rng.random(SHAPE) * (rng.random(SHAPE) > 0.5)).astype(np.float32)
+    frame_count = (5 * rng.random(SHAPE) * (rng.random(SHAPE) > 0.5)).astype(np.float32)
     color = (color + rng.integers(0, 20, (3, *SHAPE))).astype(np.uint8)
-    args = (d, m.astype(np.float32), color, start, carried, evidence, color[::-1].copy(), SIGMA,
+    args = (d, m.astype(np.float32), color, start, warped, frame_count, color[::-1].copy(), SIGMA,
             LIKENESS, slopes)
-    one, other = plain.vote(*args), fused.vote(*args)
+    one, other = plain.select_planes(*args), fused.select_planes(*args)
     assert (np.abs(one - other).max(0) < 1e-6).mean() > 0.995  # votes may be equal

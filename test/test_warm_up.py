@@ -25,19 +25,19 @@ import sys
 import numpy as np
 import pytest
 
-from graph_depth_refiner import compile_once
-from graph_depth_refiner.cli import main
+from graph_depth_refiner.cli.main import main
 from graph_depth_refiner.config import preset, PRESETS
-from graph_depth_refiner.lift import BIG
+from graph_depth_refiner.core.jit import compile_once
+from graph_depth_refiner.core.resolution import BIG
+from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 from graph_depth_refiner.refiner import DepthRefiner
-from graph_depth_refiner.synthetic.stream import SyntheticStream
 
 SMALL, LARGE = (96, 72), (480, 320)
 
 
 def loaded():
     """Return the signatures that the kernels are loaded for, by module and name."""
-    fused = import_module('graph_depth_refiner.fused')
+    fused = import_module('graph_depth_refiner.core.jit')
     modules = [import_module(f'{fused.__name__}.{m.name}')
                for m in pkgutil.iter_modules(fused.__path__)]
     return {
@@ -72,7 +72,7 @@ def test_the_first_frames_compile_nothing(warm, name, size):
 @pytest.fixture
 def empty_store(monkeypatch, tmp_path):
     pytest.importorskip('numba')
-    import_module('graph_depth_refiner.fused')  # settles the folder, which is then another
+    import_module('graph_depth_refiner.core.jit')  # settles the folder, which is then another
     monkeypatch.setenv('NUMBA_CACHE_DIR', str(tmp_path / 'store'))
     return tmp_path / 'store'
 
@@ -100,8 +100,8 @@ def test_kernels_are_the_same_however_the_package_is_reached(tmp_path):
     pytest.importorskip('numba')
     (tmp_path / 'graph_depth_refiner').symlink_to(Path(compile_once.__file__).parent)
     seen = [subprocess.run(
-        [sys.executable, '-c', 'from graph_depth_refiner.compile_once import _marker;'
-         'from graph_depth_refiner.fused import planes; print(_marker(), planes.__file__)'],
+        [sys.executable, '-c', 'from graph_depth_refiner.core.jit.compile_once import _marker;'
+         'from graph_depth_refiner.core.jit import planes; print(_marker(), planes.__file__)'],
         cwd=folder, capture_output=True, text=True, check=True).stdout
         for folder in (tmp_path, Path(compile_once.__file__).parent.parent)]
     assert seen[0] == seen[1] != ''

@@ -11,4 +11,10 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""From message fields to frames and back, without ROS: for the node and for recordings."""
+"""Message fields to frames and back, without ROS."""
+
+from pathlib import Path
+
+# Numba tells kernels apart by the path of their file, and colcon links to the sources: they
+# have one path, however the package is reached, or they would be compiled once for each.
+__path__ = [str(Path(__file__).resolve().parent)]

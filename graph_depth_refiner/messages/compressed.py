@@ -145,7 +145,7 @@ def _rvl_image(payload: bytes, max_pixels: int) -> np.ndarray:
 def _fast_rvl(data: bytes, count: int) -> np.ndarray:
     """Decode by the compiled walk; the plain one, hungry for memory, serves without numba."""
     try:
-        from graph_depth_refiner.fused import rvl as compiled
+        from graph_depth_refiner.messages import rvl_numba as compiled
     except ImportError:
         return rvl(data, count)
     output = np.zeros(count, np.uint16)

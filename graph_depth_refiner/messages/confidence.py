@@ -21,7 +21,7 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.config import NodeConfig
-from graph_depth_refiner.measure import noise
+from graph_depth_refiner.core.observation import noise
 
 # a pixel further than this many times the noise from its neighbours is not one of them
 CONSISTENT = 4.0

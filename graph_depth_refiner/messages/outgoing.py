@@ -169,7 +169,7 @@ def warm_up() -> None:
 def _twin(name: str) -> Callable[..., Any]:
     """Return a function of this module as a fused kernel, or as it is without numba."""
     try:
-        from graph_depth_refiner.fused import outgoing as fused
+        from graph_depth_refiner.messages import outgoing_numba as fused
     except ImportError:
         return globals()[name]
     return getattr(fused, name)

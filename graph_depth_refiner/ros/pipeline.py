@@ -21,8 +21,8 @@ from typing import Any
 from geometry_msgs.msg import PoseStamped
 from std_srvs.srv import SetBool, Trigger
 
-from graph_depth_refiner import backends
 from graph_depth_refiner.config import NodeConfig, preset, RefinerConfig
+from graph_depth_refiner.core import kernels
 from graph_depth_refiner.messages.assembly import Inputs, output_topics
 from graph_depth_refiner.messages.conversions import seconds
 from graph_depth_refiner.ros.diagnostics import Diagnostics
@@ -54,7 +54,7 @@ class Pipeline:
         self.parameters.declare(preset(self.parameters.declare(NodeConfig()).preset))
         self._settings = self._current_settings()
         forward_to(node)
-        backends.select(self._settings.node.device, self._settings.refiner.backend)
+        kernels.choose(self._settings.node.device, self._settings.refiner.backend)
         self.depth_role = self._settings.node.input_kind
         self._causes: set[str] = set()
         self._epoch = 0

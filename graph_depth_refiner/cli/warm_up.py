@@ -1,0 +1,57 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Compile the kernels ahead of time, so that the first frame does not wait for them."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from graph_depth_refiner.cli.main import add_config_arguments, config_from
+from graph_depth_refiner.config import PRESETS, RefinerConfig
+from graph_depth_refiner.core.resolution import BIG
+from graph_depth_refiner.messages import compressed, outgoing
+from graph_depth_refiner.refiner import DepthRefiner
+
+ALL = 'all'
+COLUMNS = 400
+# rows of a frame solved as it is, and of one solved at half its size
+ROWS = (BIG // (2 * COLUMNS), BIG // COLUMNS + 1)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command warm-up."""
+    add_config_arguments(parser, ALL)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load the kernels, compiled where they were not yet."""
+    start = time.perf_counter()
+    for name in PRESETS if args.preset == ALL else (args.preset,):
+        config = config_from(argparse.Namespace(preset=name, set=args.set))
+        for rows in ROWS:
+            DepthRefiner(config, args.device).warm_up((rows, COLUMNS))
+    irls = RefinerConfig(solver='irls')  # the same kernels whatever the preset
+    DepthRefiner(irls, args.device).warm_up((ROWS[0], COLUMNS))
+    outgoing.warm_up()
+    _decode_a_pixel()
+    print(f'kernels ready after {time.perf_counter() - start:.1f} s')
+    return 0
+
+
+def _decode_a_pixel() -> None:
+    """Load the decoder of compressed depth."""
+    header = compressed.DEPTH_HEADER.pack(0, 0, 0) + compressed.RVL_SIZE.pack(1, 1)
+    zeros = bytes((0, 0, 0, 0x10))  # a run of one unknown pixel
+    compressed.depth('16UC1; compressedDepth rvl', header + zeros, 1)

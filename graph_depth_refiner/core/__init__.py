@@ -1,0 +1,22 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The refinement: arrays in, arrays out; no ROS, no files."""
+
+from pathlib import Path
+
+# Numba tells kernels apart by the path of their file, and colcon links to the sources: they
+# have one path, however the package is reached, or they would be compiled once for each.
+__path__ = [str(Path(__file__).resolve().parent)]
+
+import graph_depth_refiner.core.jit  # noqa: E402, F401, I100  settles where kernels are kept

@@ -1,0 +1,97 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The energy, summed row by row; the twin of energy.py."""
+
+from __future__ import annotations
+
+from numba import njit, prange
+import numpy as np
+
+from graph_depth_refiner.core.jit.options import FUSED, INLINE, U, ZERO
+from graph_depth_refiner.core.jit.simd import (
+    inside_run,
+    inverse_root,
+    LANES,
+    load_run,
+    spread_run,
+    sum_run,
+)
+from graph_depth_refiner.core.problem import REGULARISERS
+from graph_depth_refiner.core.rows_numba import NEIGHBOURHOOD, NLTGV, SMOOTH, SMOOTH2, step_to
+
+
+def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> float:
+    """Return the energy of the planes; z has a margin of the graph's reach."""
+    rows = np.empty((len(d), 3))
+    _energy(z, w, d, m, REGULARISERS.index(regulariser), rows)
+    data, residual, slope = rows.sum(axis=0)
+    total = float(data + lam * (residual + alpha * slope))
+    return 0.0 if total < 0 else total  # rounding of the smoothed norms at 0; NaN stays
+
+
+@njit(**INLINE)
+def _norm(squares):
+    """Return the smoothed norms of which the squares are given."""
+    squares = squares + spread_run(SMOOTH2)
+    return squares * inverse_root(squares) - spread_run(SMOOTH)
+
+
+@njit(parallel=True, **FUSED)
+def _energy(z, w, d, m, regulariser, rows):
+    """Sum the data, residual and slope terms of every row."""
+    edges, height, width = w.shape
+    r = (z.shape[1] - height) // 2
+    for row in prange(height):
+        y = np.int64(row)
+        data, rise, turn = 0.0, 0.0, 0.0
+        for start in range(0, width, LANES):
+            x = min(start, width - LANES)
+            fresh = np.int32(x - start)  # what overlaps the run before counts there
+            e = load_run(z[0, y + r], U(x + r)) - load_run(d[y], U(x))
+            parts = load_run(m[y], U(x)) * _norm(e * e)
+            data += sum_run(inside_run(parts, fresh, np.int32(LANES)))
+            rises, turns = _terms(z, w, y, x, r, regulariser)
+            rise += sum_run(inside_run(rises, fresh, np.int32(LANES)))
+            turn += sum_run(inside_run(turns, fresh, np.int32(LANES)))
+        rows[y, 0], rows[y, 1], rows[y, 2] = data, rise, turn
+
+
+@njit(**INLINE)
+def _terms(z, w, y, x, r, regulariser):
+    """Return the residual and the slope term of a run of pixels."""
+    s = U(x + r)
+    di = load_run(z[0, y + r], s)
+    ui, vi = load_run(z[1, y + r], s), load_run(z[2, y + r], s)
+    rises = spread_run(ZERO)
+    turns = rises
+    for o in range(w.shape[0]):
+        dy, dx = step_to(o, w.shape[0], r)
+        j, row = U(x + r + dx), U(y + r + dy)
+        wij = load_run(w[U(o), U(y)], U(x))
+        fx, fy = spread_run(np.float32(dx)), spread_run(np.float32(dy))
+        e = load_run(z[0, row], j) - di - ui * fx - vi * fy
+        ex, ey = load_run(z[1, row], j) - ui, load_run(z[2, row], j) - vi
+        if regulariser == NLTGV:
+            rises = rises + wij * _norm(e * e)
+            turns = turns + wij * (_norm(ex * ex) + _norm(ey * ey))
+        else:
+            rises = rises + wij * wij * e * e
+            square = ex * ex + ey * ey
+            turns = turns + wij * (
+                wij * square if regulariser == NEIGHBOURHOOD else _norm(square))
+    if regulariser != NLTGV:
+        rises = _norm(rises)
+    if regulariser == NEIGHBOURHOOD:
+        turns = _norm(turns)
+    return rises, turns

@@ -1,0 +1,55 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A joint weighted median of similar pixels: the reference, on any torch device."""
+
+from __future__ import annotations
+
+import torch
+
+from graph_depth_refiner.core.joint_median import VOTERS
+from graph_depth_refiner.core.patch_graph_torch import inside
+
+
+def joint_weighted_median(z: torch.Tensor, color: torch.Tensor, stride: int, limit: float, share: float,
+            sigma: float) -> torch.Tensor:
+    """
+    Return the map with pixels replaced that similar pixels around them contradict.
+
+    Of the voters, a square of pixels `stride` apart weighted by colour, fewer than `share`
+    are within `limit` of the pixel; it takes their weighted median if that is not either.
+    """
+    values, weights = [], []
+    reach = range(-(VOTERS // 2), VOTERS // 2 + 1)
+    for dy, dx in ((a * stride, b * stride) for a in reach for b in reach):
+        value, weight = z.clone(), torch.zeros_like(z)
+        inside(value, dy, dx).copy_(inside(z, -dy, -dx))
+        color_distance = (inside(color, dy, dx) - inside(color, -dy, -dx)).square().sum(dim=0)
+        inside(weight, dy, dx).copy_(torch.exp(-color_distance / (2 * len(color) * sigma ** 2)))
+        values.append(value)
+        weights.append(weight)
+    values, weights = torch.stack(values), torch.stack(weights)  # V H W each
+    total = weights.sum(dim=0)
+    below = (weights * (values - z < -limit)).sum(dim=0)
+    above = (weights * (values - z > limit)).sum(dim=0)
+    contradicted = (total - below - above < share * total) & (
+        2 * torch.maximum(below, above) >= total)
+    return torch.where(contradicted, weighted_median(values, weights), z)
+
+
+def weighted_median(values: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Return the first value, in their order, by which half of the weight is reached."""
+    ordered, order = torch.sort(values, dim=0, stable=True)
+    reached = torch.cumsum(torch.gather(weights, 0, order), dim=0)
+    at = (2 * reached >= reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
+    return torch.gather(ordered, 0, at)[0]

@@ -1,0 +1,159 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Drive a minimiser: at which scales, how many steps, of what size, and when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+import time
+from typing import Any
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.kernels import Kernels
+from graph_depth_refiner.core.problem import Memory, Terms
+from graph_depth_refiner.core.pyramid import coarser, finer
+from graph_depth_refiner.core.safety import input_planes
+from graph_depth_refiner.frame import Status
+
+# Converged mode begins with this learning rate, looks at the energy once in so many steps,
+# halves the rate when the energy fell by less than this share, and heeds the tolerance once
+# the rate is this small; rates in noise units.
+FIRST_RATE = 10.0
+CHECK_STEPS = 50
+PLATEAU = 3e-3
+LAST_RATE = 3e-3
+# An energy is no higher as long as it is so by less than this share of the noise per pixel.
+ROUNDING = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where the minimisation ended."""
+
+    x: Any  # 3 H W
+    status: Status
+    iterations: int
+    energy: float
+    memory: Memory | None
+
+
+def minimise(
+        k: Kernels, x: Any, w: Any, d: Any, m: Any, unit: float, config: RefinerConfig,
+        memory: Memory | None = None, deadline: float = math.inf, guide: Any = None,
+        measured: Any = None) -> Solution:
+    """
+    Lower the energy of the planes x, 3 H W, to at most that of the measurement itself.
+
+    The measurement, H W and 0 where there is none, is d unless d is already better than it.
+    The guide is needed for the graphs of coarser levels only; the deadline is as of
+    time.perf_counter.
+    """
+    if guide is not None and config.levels > 1:
+        x = _start_from_below(k, x, d, m, unit, config, deadline, guide)
+    terms = Terms(config.reg_lambda, config.reg_alpha, config.regulariser)
+    known, valid = (d, m > 0) if measured is None else (measured, measured > 0)
+    raw = input_planes(x, known, valid)
+    if config.solver == 'irls':
+        return _irls(k.irls, (x, w, d, m, unit, terms), raw, config, deadline)
+    return _adam(k.adam, (x, w, d, m, unit, terms, memory), raw, config, deadline)
+
+
+def _start_from_below(k, x, d, m, unit, config, deadline, guide) -> Any:
+    """Solve the next coarser level and return its planes at this one."""
+    ratio = config.level_ratio
+    small = coarser(guide, ratio)
+    if min(small.shape[-2:]) <= config.graph_window:
+        return x
+    below = config.with_values(
+        levels=config.levels - 1, reg_lambda=config.reg_lambda_coarse or config.reg_lambda)
+    start = coarser(x, ratio)  # 3 h w
+    start[1:] *= ratio  # slopes are per pixel
+    solution = minimise(
+        k, start, k.build_graph(small, below), coarser(d, ratio), coarser(m, ratio),
+        unit, below, None, deadline, small)
+    planes = finer(solution.x, ratio, x)  # 3 H W
+    planes[1:] /= ratio
+    return planes
+
+
+def _adam(solver, problem, raw, config, deadline) -> Solution:
+    state = solver.init(*problem)
+    run = _settle if config.mode == 'converged' else _fixed_steps
+    status = run(solver, state, config, deadline)
+    return _solution(solver, state, raw, status, solver.memory(state))
+
+
+def _fixed_steps(solver, state, config, deadline) -> Status:
+    """Take the steps of realtime mode; nothing here waits for the device."""
+    last = max(1, config.iterations - 1)
+    rates = [config.learning_rate * config.rate_decay ** (k / last)
+             for k in range(config.iterations)]
+    if deadline == math.inf:
+        solver.steps(state, rates, config.slope_rate)
+        return Status.REFINED
+    for rate in rates:
+        if time.perf_counter() > deadline:
+            return Status.BUDGET
+        solver.step(state, rate, rate * config.slope_rate)
+    return Status.REFINED
+
+
+def _settle(solver, state, config, deadline) -> Status:
+    """Take smaller and smaller steps until the energy changes no more."""
+    rate, energy = FIRST_RATE, solver.energy(state)
+    for k in range(config.max_iterations):
+        if time.perf_counter() > deadline:
+            return Status.BUDGET
+        solver.step(state, rate, rate * config.slope_rate)
+        if (k + 1) % CHECK_STEPS == 0:
+            before, energy = energy, solver.energy(state)
+            if not before - energy > PLATEAU * before:
+                rate /= 2
+            if rate < LAST_RATE and (
+                    abs(before - energy) <= config.tolerance * before):
+                return Status.CONVERGED
+    return Status.NOT_CONVERGED
+
+
+def _irls(solver, problem, raw, config, deadline) -> Solution:
+    """Re-weigh and solve: for the steps of realtime mode, or until the energy settles."""
+    converged = config.mode == 'converged'
+    state = solver.init(*problem)
+    inner = config.cg_iterations
+    energy = solver.energy(state) if converged else math.inf
+    status = Status.NOT_CONVERGED if converged else Status.REFINED
+    for _ in range((config.max_iterations if converged else config.iterations) // inner):
+        if time.perf_counter() > deadline:
+            status = Status.BUDGET
+            break
+        solver.step(state, inner)
+        if converged:
+            before, energy = energy, solver.energy(state)
+            if abs(before - energy) <= config.tolerance * before:
+                status = Status.CONVERGED
+                break
+    return _solution(solver, state, raw, status, None)
+
+
+def _solution(solver, state, raw, status, memory) -> Solution:
+    """Return where the solver stands, or the raw planes, 3 H W, if those are better."""
+    energy = solver.energy(state)
+    if not solver.finite(state):  # the step was not taken, but the moments have seen it
+        status, memory = Status.DIVERGED, None
+    worst = solver.energy(state, raw)
+    slack = ROUNDING * state.unit * raw.shape[1] * raw.shape[2]
+    if not energy <= worst + slack:
+        return Solution(raw, Status.WORSE, 0, worst, None)
+    return Solution(solver.planes(state), status, solver.taken(state), energy, memory)

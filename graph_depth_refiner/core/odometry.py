@@ -1,0 +1,182 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The motion of the camera between two frames: from poses, or from the frames themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import cv2
+import numpy as np
+
+from graph_depth_refiner.core.feature_tracking import estimate_pose_pnp
+from graph_depth_refiner.core.kernels import Kernels
+from graph_depth_refiner.core.observation import positive_median, subsample, upper_median
+from graph_depth_refiner.core.resolution import Level
+
+# level of the image pyramid, stride, iterations, and how many times wider outliers begin
+PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 3, 1.0))
+PHOTOMETRIC_SIGMA = 0.01  # difference of the image in [0, 1] that starts to count as an outlier
+BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move by itself before it is believed less
+STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
+STEADY = 0.6  # share of the usual evidence below which a plane may be of a moving thing
+BLUR = 0.8  # pixels; less and interpolation shows
+LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
+LEAST_AGREEING = 0.5  # share of those that must agree with the planes,
+LEAST_ALIKE = 0.3  # and share of all that must look alike, for a motion to be trusted
+TERMS = 8  # rotation, translation, gain and bias of the image
+SEEN = TERMS * (TERMS + 3) // 2  # where the counts stand behind the sums
+BLOCK = 20  # pixels; what moves by itself is told apart block by block
+OUTLIER = 4.0  # squared residual, in its own unit, beyond which a sample does not agree
+DEPTH_SCALE = 2.0  # noise units: a residual in depth of one is this much
+FLAT_BLOCK = 1e-4  # squared gradient of the image that keeps an even block in its place
+
+
+def _places() -> np.ndarray:
+    """Return where the terms of J^T J and, last in each row, of J^T r stand in the sums."""
+    rows, columns = np.triu_indices(TERMS, m=TERMS + 1)
+    places = np.zeros((TERMS, TERMS + 1), int)
+    places[rows, columns] = np.arange(SEEN)
+    square = places[:, :TERMS]
+    square += np.triu(square, 1).T
+    return places
+
+
+PLACES = _places()
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """Normal equations of the alignment, and how well it fits."""
+
+    matrix: np.ndarray  # TERMS TERMS, J^T J
+    vector: np.ndarray  # TERMS, J^T r
+    shifts: np.ndarray  # pixels by which each block would like to move by itself
+    seen: float  # samples inside the image,
+    alike: float  # and those of them that look alike
+    measured: float  # samples with depth,
+    agreeing: float  # and those of them that agree
+
+    @classmethod
+    def of_sums(cls, sums: np.ndarray, shifts: np.ndarray) -> Equations:
+        """Unpack rows of the upper triangle, each followed by its J^T r, then the counts."""
+        return cls(sums[PLACES[:, :TERMS]], sums[PLACES[:, TERMS]], shifts, *sums[SEEN:])
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A motion P' = R P + t from the last camera frame to this one."""
+
+    matrix: np.ndarray  # 4 4
+    trusted: bool = True
+
+
+def between(before: np.ndarray, now: np.ndarray) -> Motion:
+    """Return the motion between two camera-to-world poses."""
+    return Motion(np.linalg.inv(now) @ before)
+
+
+def align(k: Kernels, planes: np.ndarray, frame_count: np.ndarray, grey: np.ndarray, level: Level,
+          guess: np.ndarray) -> Motion:
+    """
+    Find the motion that brings the last planes and image onto this measurement.
+
+    Gauss-Newton on point-to-plane distances in inverse depth and on image differences: from
+    a guess if most of the image is at rest there, else from the motion of tracked corners,
+    else coarse to fine from the guess. Single samples are weighted robustly, and so are
+    blocks by how far they would like to move by themselves: a moving object is a block that
+    does.
+    """
+    history_weight = positive_median(frame_count)
+    near = upper_median(subsample(planes[0]).ravel())  # the unit of length is 1 / near
+    if not (history_weight > 0 and near > 0):
+        return Motion(np.eye(4), trusted=False)
+    steady = frame_count * (frame_count >= STEADY * history_weight)  # H W
+    search = _Search(k, planes, steady, grey, level, near)
+    motion = search.run(guess, PLAN[-1:], BLOCK_FLOW_SCALE, foreseen=True)
+    if motion.trusted:
+        return motion
+    tracked = estimate_pose_pnp(grey, level.grey, planes[0] * (steady > 0), level.intrinsics)
+    if tracked is not None:
+        return search.run(tracked, PLAN[-1:], BLOCK_FLOW_SCALE)
+    return search.run(guess, PLAN, np.inf)
+
+
+class _Search:
+    """A search for the motion between two frames, which may begin at several places."""
+
+    def __init__(self, k: Kernels, planes: np.ndarray, steady: np.ndarray, grey: np.ndarray,
+                 level: Level, near: float) -> None:
+        self._equations = partial(k.normal_equations, planes, steady)
+        self._level, self._near = level, near
+        self._pyramid = [tuple(cv2.GaussianBlur(one, (5, 5), BLUR) for one in (grey, level.grey))]
+
+    def run(self, matrix: np.ndarray, plan: tuple, block_flow_scale: float, foreseen: bool = False) -> Motion:
+        """Search from a motion on; if it is to be `foreseen`, only if few blocks move there."""
+        level, gain_bias, found = self._level, np.array([1.0, 0.0]), None
+        for floor, stride, iterations, wider in plan:
+            before, now = self._images(floor)
+            for _ in range(iterations):
+                found = self._equations(
+                    before, level.d, level.m, now, stride, matrix, gain_bias, level.intrinsics,
+                    wider * level.sigma, wider * PHOTOMETRIC_SIGMA, block_flow_scale)
+                shift = upper_median(found.shifts) if found.shifts.size else 0.0
+                step = _solve(found, self._near)
+                if not np.isfinite(step).all() or (foreseen and shift > BLOCK_FLOW_SCALE):
+                    return Motion(np.eye(4), trusted=False)
+                matrix = _moved(matrix, step)
+                gain_bias = gain_bias + step[6:]
+                block_flow_scale = max(BLOCK_FLOW_SCALE, 2 * shift)
+                if _pixels(step, self._near, level.intrinsics.fx) < STILL * 2 ** floor:
+                    break
+        return Motion(matrix, _trusted(found, matrix, level.d.size / PLAN[-1][1] ** 2))
+
+    def _images(self, floor: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return both images at a level of the pyramid, or the smallest that makes sense."""
+        while len(self._pyramid) <= floor and min(self._pyramid[-1][0].shape) >= 32:
+            self._pyramid.append(tuple(cv2.pyrDown(one) for one in self._pyramid[-1]))
+        return self._pyramid[min(floor, len(self._pyramid) - 1)]
+
+
+def _solve(found: Any, near: float) -> np.ndarray:
+    """Return the Gauss-Newton step, slightly damped, in units free of the scene's scale."""
+    scale = np.array([1, 1, 1, 1 / near, 1 / near, 1 / near, 1, 1])
+    matrix = found.matrix * scale[:, None] * scale
+    damping = 1e-6 * np.trace(matrix) / len(matrix) + 1e-12
+    try:
+        step = np.linalg.solve(matrix + damping * np.eye(len(matrix)), -found.vector * scale)
+    except np.linalg.LinAlgError:
+        return np.full(len(matrix), np.nan)
+    return step * scale
+
+
+def _pixels(step: np.ndarray, near: float, focal: float) -> float:
+    """Return about how far a step moves the image."""
+    return focal * max(np.abs(step[:3]).max(), np.abs(step[3:6]).max() * near)
+
+
+def _moved(matrix: np.ndarray, step: np.ndarray) -> np.ndarray:
+    twist = np.eye(4)
+    twist[:3, :3] = cv2.Rodrigues(step[:3])[0]
+    twist[:3, 3] = step[3:6]
+    return twist @ matrix
+
+
+def _trusted(found: Any, matrix: np.ndarray, samples: float) -> bool:
+    return bool(
+        np.isfinite(matrix).all() and found.measured > LEAST_SAMPLES * samples
+        and found.agreeing > LEAST_AGREEING * found.measured
+        and found.alike > LEAST_ALIKE * found.seen)

@@ -1,0 +1,157 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Linearise the misfit that shows the motion of the camera: CPU kernels."""
+
+from __future__ import annotations
+
+from numba import njit, prange
+import numpy as np
+
+from graph_depth_refiner.core.camera import pinhole
+from graph_depth_refiner.core.odometry import (
+    BLOCK,
+    DEPTH_SCALE,
+    Equations,
+    FLAT_BLOCK,
+    OUTLIER,
+    SEEN,
+    TERMS,
+)
+from graph_depth_refiner.frame import Intrinsics
+
+
+@njit(inline='always')
+def _add(acc, j, r, w, terms):
+    """Add w J^T J and w J^T r of one sample, upper triangle row by row."""
+    k = 0
+    for a in range(TERMS):
+        for b in range(a, TERMS):
+            if b < terms:
+                acc[k] += w * j[a] * j[b]
+            k += 1
+        if a < terms:
+            acc[k] += w * j[a] * r
+        k += 1
+
+
+@njit(inline='always')
+def _bilinear(image, u, v):
+    """Return the image at (u, v) and its two derivatives."""
+    iu = min(max(int(np.floor(u)), 0), image.shape[1] - 2)
+    iv = min(max(int(np.floor(v)), 0), image.shape[0] - 2)
+    fu, fv = u - iu, v - iv
+    top = (1 - fu) * image[iv, iu] + fu * image[iv, iu + 1]
+    low = (1 - fu) * image[iv + 1, iu] + fu * image[iv + 1, iu + 1]
+    left = (1 - fv) * image[iv, iu] + fv * image[iv + 1, iu]
+    right = (1 - fv) * image[iv, iu + 1] + fv * image[iv + 1, iu + 1]
+    return (1 - fv) * top + fv * low, right - left, low - top
+
+
+@njit(parallel=True, nogil=True, cache=True)
+def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, sigma, photometric_sigma, block_flow_scale,
+            sums, shifts):
+    """Sum the normal equations of every block, weighted by how little it moves by itself."""
+    height, width = n.shape
+    fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
+    half = np.float32(0.5)
+    gain, bias = np.float32(gain_bias[0]), np.float32(gain_bias[1])
+    across = -(-width // BLOCK)
+    for block in prange(sums.shape[0]):
+        j = np.empty(TERMS, np.float32)
+        acc = sums[block]
+        acc[:] = 0
+        fuu, fuv, fvv, fur, fvr = 0.0, 0.0, 0.0, 0.0, 0.0
+        first_y, first_u = (block // across) * BLOCK, (block % across) * BLOCK
+        for y in range(first_y + stride // 2, min(first_y + BLOCK, height), stride):
+            for u in range(first_u + stride // 2, min(first_u + BLOCK, width), stride):
+                inverse, ux, uy = x[0, y, u], x[1, y, u], x[2, y, u]
+                if inverse <= 0 or n[y, u] <= 0:
+                    continue
+                rx, ry = (u - cx) / fx, (y - cy) / fy
+                z = 1 / inverse
+                px = (motion[0, 0] * rx + motion[0, 1] * ry + motion[0, 2]) * z + motion[0, 3]
+                py = (motion[1, 0] * rx + motion[1, 1] * ry + motion[1, 2]) * z + motion[1, 3]
+                pz = (motion[2, 0] * rx + motion[2, 1] * ry + motion[2, 2]) * z + motion[2, 3]
+                if pz <= 0:
+                    continue
+                hu, hv = fx * px / pz + cx, fy * py / pz + cy
+                # said so that NaN, of a plane at no distance, is outside as well
+                if not (1 <= hu <= width - 2 and 1 <= hv <= height - 2):
+                    continue
+                is_now, gu, gv = _bilinear(
+                    now, (hu + half) * scale - half, (hv + half) * scale - half)
+                was, _, _ = _bilinear(
+                    before, (u + half) * scale - half, (y + half) * scale - half)
+                r = is_now - gain * was - bias
+                gu, gv = gu * scale, gv * scale
+                ix, iy = gu * fx / pz, gv * fy / pz
+                iz = -(ix * px + iy * py) / pz
+                j[0], j[1], j[2] = py * iz - pz * iy, pz * ix - px * iz, px * iy - py * ix
+                j[3], j[4], j[5] = ix, iy, iz
+                j[6], j[7] = -was, np.float32(-1)
+                e = r / photometric_sigma
+                w = 1 / ((1 + e * e) * (1 + e * e) * photometric_sigma * photometric_sigma)
+                _add(acc, j, r, w, TERMS)
+                fuu += w * gu * gu
+                fuv += w * gu * gv
+                fvv += w * gv * gv
+                fur += w * gu * r
+                fvr += w * gv * r
+                acc[SEEN] += 1
+                acc[SEEN + 1] += e * e < OUTLIER
+                # depth: point to plane, at the centre of the pixel it lands on
+                column, row = int(np.rint(hu)), int(np.rint(hv))
+                weight = m[row, column]
+                if weight <= 0:
+                    continue
+                a0, b0, c0 = fx * ux, fy * uy, inverse - ux * (u - cx) - uy * (y - cy)
+                qa = motion[0, 0] * a0 + motion[0, 1] * b0 + motion[0, 2] * c0
+                qb = motion[1, 0] * a0 + motion[1, 1] * b0 + motion[1, 2] * c0
+                qc = motion[2, 0] * a0 + motion[2, 1] * b0 + motion[2, 2] * c0
+                s = 1 + qa * motion[0, 3] + qb * motion[1, 3] + qc * motion[2, 3]
+                qa, qb, qc = qa / s, qb / s, qc / s
+                vx, vy = (column - cx) / fx, (row - cy) / fy
+                there = qa * vx + qb * vy + qc
+                r = d[row, column] - there
+                j[0], j[1], j[2] = vy * qc - qb, qa - vx * qc, vx * qb - vy * qa
+                j[3], j[4], j[5] = there * qa, there * qb, there * qc
+                e = r / (np.float32(DEPTH_SCALE) * sigma)
+                w = weight / ((1 + e * e) * (1 + e * e) * sigma * sigma)
+                _add(acc, j, r, w, 6)
+                acc[SEEN + 2] += 1
+                acc[SEEN + 3] += e * e < OUTLIER
+        # how far the block would like to move by itself, in pixels
+        floor = FLAT_BLOCK / (photometric_sigma * photometric_sigma)
+        fuu, fvv = fuu + floor, fvv + floor
+        det = fuu * fvv - fuv * fuv
+        su, sv = (fvv * fur - fuv * fvr) / det, (fuu * fvr - fuv * fur) / det
+        squared = su * su + sv * sv
+        shifts[block] = np.sqrt(squared)
+        trust = 1 / ((1 + squared / (block_flow_scale * block_flow_scale)) * (1 + squared / (block_flow_scale * block_flow_scale)))
+        for k in range(SEEN):
+            acc[k] *= trust
+
+
+def normal_equations(x: np.ndarray, n: np.ndarray, before: np.ndarray, d: np.ndarray,
+                     m: np.ndarray, now: np.ndarray, stride: int, motion: np.ndarray,
+                     gain_bias: np.ndarray, intrinsics: Intrinsics, sigma: float, photometric_sigma: float,
+                     block_flow_scale: float) -> Equations:
+    """Linearise the misfit of planes and images at a motion; see the plain twin."""
+    height, width = n.shape
+    sums = np.empty((-(-height // BLOCK) * -(-width // BLOCK), SEEN + 4))
+    shifts = np.empty(len(sums))
+    scale = np.float32(now.shape[1] / width)
+    _blocks(x, n, before, d, m, now, scale, stride, motion.astype(np.float32), gain_bias,
+            pinhole(intrinsics), np.float32(sigma), np.float32(photometric_sigma), block_flow_scale, sums, shifts)
+    return Equations.of_sums(sums.sum(axis=0), shifts[sums[:, SEEN] > 0])

@@ -1,0 +1,79 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Keep the parts of the graph whose image has not changed beyond sensor noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.kernels import Kernels
+
+# The graph is kept or rebuilt by bands of rows, which are looked at tile by tile.
+BAND = 16  # rows that are kept or rebuilt together
+TILE = 32  # columns at least, unless the image is narrower, over which a change must show
+# a share of changed bands beyond which rebuilding all of them is quicker
+MUCH = 0.5
+
+
+@dataclass(eq=False)
+class CachedGraph:
+    """A graph and the guide it is built from, bit for bit."""
+
+    guide: np.ndarray  # H W or 3 H W
+    weights: Any  # O H W
+    settings: tuple
+    hit_rate: float = 0.0
+
+
+def update_graph(k: Kernels, cached: CachedGraph | None, guide: np.ndarray,
+           config: RefinerConfig) -> CachedGraph:
+    """Return the graph of a guide, rebuilding only bands (and their halo) that changed."""
+    settings = _settings(config)
+    if cached is None or cached.guide.shape != guide.shape or cached.settings != settings:
+        return CachedGraph(guide, k.build_graph(k.array(guide), config), settings)
+    difference = k.band_changes(cached.guide, guide)  # bands
+    if difference.max() <= config.graph_tolerance:
+        cached.hit_rate = 1.0
+        return cached
+    changed = difference > config.graph_tolerance
+    if changed.mean() > MUCH:
+        weights = k.build_graph(k.array(guide), config, out=cached.weights)
+        return CachedGraph(guide, weights, settings)
+    height = guide.shape[-2]
+    halo = config.graph_window // 2 + config.graph_patch // 2
+    mixed = cached.guide.copy()
+    stale = np.zeros(height, bool)
+    for band in np.flatnonzero(changed):
+        first, last = band * BAND, min(height, (band + 1) * BAND)
+        mixed[..., first:last, :] = guide[..., first:last, :]
+        stale[max(0, first - halo):last + halo] = True
+    for first, last in _runs(stale):
+        k.build_graph(k.array(mixed), config, out=cached.weights, rows=(first, last))
+    return CachedGraph(mixed, cached.weights, settings, 1.0 - float(stale.mean()))
+
+
+def _settings(config: RefinerConfig) -> tuple:
+    return tuple(getattr(config, name) for name in (
+        'graph_window', 'graph_patch', 'graph_neighbours', 'graph_sigma_intensity',
+        'graph_sigma_space', 'graph_normalise'))
+
+
+def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
+    """Return the first and past-last index of every run of true flags."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist()))

@@ -1,0 +1,132 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The patch-similarity graph on any torch device, one offset at a time.
+
+A patch that reaches over the border sees the image with its edge pixels replicated; an
+edge that leaves the image has weight 0. Of equal weights the earlier offset is kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch.nn.functional import pad
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.patch_graph import BAND, TILE
+from graph_depth_refiner.core.problem import FAINT, offsets, window_of
+
+_LARGE = 1e30
+
+
+def build_graph(guide: torch.Tensor, config: RefinerConfig, out=None, rows=None) -> torch.Tensor:
+    """Weigh the edges of the guide, H W or C H W; `rows` rewrites only those of `out`."""
+    t = exponents(guide if guide.ndim == 3 else guide[None], config)  # O H W
+    if 0 < config.graph_neighbours < len(t):
+        t = keep_smallest(t, config.graph_neighbours)
+    if config.graph_normalise:
+        t = t - t.amin(dim=0).clamp(max=_LARGE)  # so that no sum of weights vanishes
+    w = torch.where(t < FAINT, torch.exp(-t), 0)  # O H W
+    if config.graph_normalise:
+        w = normalise(w)
+    if out is None:
+        return w
+    top, end = rows or (0, w.shape[1])
+    out[:, top:end] = w[:, top:end]
+    return out
+
+
+def exponents(guide: torch.Tensor, config: RefinerConfig) -> torch.Tensor:
+    """Return t of the weights exp(-t), infinite where an edge leaves the image."""
+    height, width = guide.shape[1:]
+    r, q = config.graph_window // 2, config.graph_patch // 2
+    p = r + q
+    padded = pad(guide[None], (p, p, p, p), mode='replicate')[0]  # C H+2p W+2p
+    per_difference = guide.new_tensor(0.5 / config.graph_sigma_intensity ** 2)
+    per_distance = guide.new_tensor(0.5 / config.graph_sigma_space ** 2)
+    steps = offsets(config.graph_window)
+    t = guide.new_full((len(steps), height, width), torch.inf)  # O H W
+    here = padded[:, r:r + height + 2 * q, r:r + width + 2 * q]
+    for o in range(len(steps) // 2, len(steps)):  # the others are their mirrors
+        dy, dx = steps[o]
+        there = padded[:, r + dy:r + dy + height + 2 * q, r + dx:r + dx + width + 2 * q]
+        squares = (here - there).square()  # C H+2q W+2q
+        for channel in squares[1:]:
+            squares[0] += channel
+        distance = box(box(squares[0], config.graph_patch, 1), config.graph_patch, 0)  # H W
+        edge = distance * per_difference + (dy * dy + dx * dx) * per_distance
+        mine = inside(edge, dy, dx)
+        inside(t[o], dy, dx).copy_(mine)
+        inside(t[-1 - o], -dy, -dx).copy_(mine)
+    return t
+
+
+def box(values: torch.Tensor, length: int, dim: int) -> torch.Tensor:
+    """Sum runs of an odd length by doubling: nothing is subtracted, so nothing is lost."""
+    size = values.shape[dim] - length + 1
+    total = values.narrow(dim, 0, size)
+    run, done = 1, 1
+    while 2 * run <= length:
+        values = values.narrow(dim, 0, values.shape[dim] - run) + values.narrow(
+            dim, run, values.shape[dim] - run)
+        run *= 2
+        if length & run:
+            total = total + values.narrow(dim, done, size)
+            done += run
+    return total
+
+
+def keep_smallest(t: torch.Tensor, count: int) -> torch.Tensor:
+    """Make all but the smallest exponents of every pixel infinite."""
+    order = torch.sort(t, dim=0, stable=True).indices
+    kept = torch.zeros_like(t, dtype=torch.bool).scatter_(0, order[:count], True)
+    return torch.where(kept, t, torch.inf)
+
+
+def inside(plane: torch.Tensor, dy: int, dx: int) -> torch.Tensor:
+    """Return the pixels (... H W) whose neighbour at the offset is in the image too."""
+    height, width = plane.shape[-2:]
+    return plane[
+        ..., max(0, -dy):max(0, height - max(0, dy)), max(0, -dx):max(0, width - max(0, dx))]
+
+
+def transpose(w: torch.Tensor) -> torch.Tensor:
+    """Return the weight of every edge's way back, w_ji in the place of w_ij."""
+    back = torch.zeros_like(w)
+    for o, (dy, dx) in enumerate(offsets(window_of(len(w)))):
+        inside(back[o], dy, dx).copy_(inside(w[-1 - o], -dy, -dx))
+    return back
+
+
+def symmetrise(w: torch.Tensor) -> None:
+    """Give both directions of every edge the smaller of their weights, in place."""
+    torch.minimum(w, transpose(w), out=w)
+
+
+def normalise(w: torch.Tensor) -> torch.Tensor:
+    """Scale the weights of every pixel to sum 1 in place, unless there are none."""
+    total = w.sum(dim=0)  # H W
+    return w.mul_(torch.where(total > 0, 1 / total, 0))
+
+
+def band_changes(before: np.ndarray, now: np.ndarray) -> np.ndarray:
+    """Compare guides, H W or C H W; the last band may be smaller."""
+    height, width = now.shape[-2:]
+    tiles = max(1, width // TILE)
+    rows, columns = np.arange(0, height, BAND), np.arange(tiles) * width // tiles
+    difference = np.abs(before - now).reshape(-1, height, width)
+    sums = np.add.reduceat(np.add.reduceat(difference, columns, axis=2), rows, axis=1)
+    sizes = np.outer(np.diff(rows, append=height), np.diff(columns, append=width))
+    return (sums / sizes).max(axis=(0, 2)).astype(np.float32)  # bands

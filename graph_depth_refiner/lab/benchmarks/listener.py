@@ -1,0 +1,95 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Subscribes to all outputs of the node and notes when each message came."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile
+from rclpy.signals import SignalHandlerOptions
+
+from graph_depth_refiner.lab.benchmarks.feeder import STAMP
+from graph_depth_refiner.messages.assembly import output_topics, OUTPUTS
+from graph_depth_refiner.ros.messages import message_type
+
+
+class Listener:
+    """Takes messages as bytes: what it costs to unpack them is the reader's affair."""
+
+    def __init__(self) -> None:
+        """Subscribe."""
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+        self._node = rclpy.create_node('listener')
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self._node)
+        self.arrivals: dict[str, dict[float, float]] = {}  # by topic: stamp -> time
+        self.accounts: dict[str, int] = {}
+        self.shedding_stage = 0
+        for topic in output_topics(disparity=False):
+            self._subscribe(topic)
+        self._node.create_subscription(DiagnosticArray, '/diagnostics', self._diagnosed, 10)
+
+    def __enter__(self) -> Listener:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Leave the ROS graph."""
+        self._executor.shutdown()
+        self._node.destroy_node()
+        rclpy.try_shutdown()
+
+    def listen(self, seconds: float) -> None:
+        """Take in messages for a while."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._executor.spin_once(max(0.0, end - time.monotonic()))
+
+    def wait_for_frames(self, seconds: float) -> None:
+        """Wait until refined frames come on every topic."""
+        end = time.monotonic() + seconds
+        while not all(self.arrivals.values()):
+            if time.monotonic() > end:
+                silent = [topic for topic, times in self.arrivals.items() if not times]
+                raise ValueError(
+                    f'node: expected frames on all topics within {seconds:g} s, got none on '
+                    f'{", ".join(silent)}')
+            self._executor.spin_once(0.1)
+
+    def _subscribe(self, topic: str) -> None:
+        times = self.arrivals[topic] = {}
+
+        def note(data: bytes) -> None:
+            seconds, nanoseconds = STAMP.unpack_from(data, 4)
+            times[round(seconds + nanoseconds * 1e-9, 6)] = time.time()
+
+        output = OUTPUTS[topic]
+        self._node.create_subscription(
+            message_type(output.package, output.type_name), topic, note, QoSProfile(depth=5),
+            raw=True)
+
+    def _diagnosed(self, array: DiagnosticArray) -> None:
+        for status in array.status:
+            if not status.name.endswith('Refinement'):
+                continue
+            for pair in status.values:
+                if pair.key in ('received', 'refined') or pair.key.startswith('dropped: '):
+                    self.accounts[pair.key] = int(pair.value)
+                elif pair.key == 'shedding stage':
+                    self.shedding_stage = int(pair.value)
