@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from graph_depth_refiner.cli.main import main as cli
+from graph_depth_refiner.cli import main as cli
 
 ROOT = Path(__file__).parent.parent
 

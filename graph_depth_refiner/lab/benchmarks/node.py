@@ -107,7 +107,7 @@ def profile() -> Path:
         from ament_index_python.packages import get_package_share_directory
         return Path(get_package_share_directory('graph_depth_refiner')) / 'config' / PROFILE
     except (LookupError, OSError):  # not installed, or no ROS environment sourced
-        return Path(__file__).parents[2] / 'config' / PROFILE
+        return Path(__file__).parents[3] / 'config' / PROFILE
 
 
 @contextmanager

@@ -16,7 +16,6 @@
 from dataclasses import replace
 from importlib import import_module
 from logging.handlers import BufferingHandler
-from pathlib import Path
 import pkgutil
 import shutil
 import subprocess
@@ -25,9 +24,10 @@ import sys
 import numpy as np
 import pytest
 
+from graph_depth_refiner import core, messages
 from graph_depth_refiner.cli.main import main
 from graph_depth_refiner.config import preset, PRESETS
-from graph_depth_refiner.core.jit import compile_once
+from graph_depth_refiner.core.jit import cache, compile_once
 from graph_depth_refiner.core.resolution import BIG
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 from graph_depth_refiner.refiner import DepthRefiner
@@ -37,9 +37,10 @@ SMALL, LARGE = (96, 72), (480, 320)
 
 def loaded():
     """Return the signatures that the kernels are loaded for, by module and name."""
-    fused = import_module('graph_depth_refiner.core.jit')
-    modules = [import_module(f'{fused.__name__}.{m.name}')
-               for m in pkgutil.iter_modules(fused.__path__)]
+    modules = [import_module(f'{package.__name__}.{m.name}')
+               for package in (core, messages) for m in pkgutil.iter_modules(package.__path__)
+               if m.name.endswith('_numba')]
+    assert modules
     return {
         (module.__name__, name): len(kernel.signatures)
         for module in modules for name, kernel in vars(module).items()
@@ -72,7 +73,6 @@ def test_the_first_frames_compile_nothing(warm, name, size):
 @pytest.fixture
 def empty_store(monkeypatch, tmp_path):
     pytest.importorskip('numba')
-    import_module('graph_depth_refiner.core.jit')  # settles the folder, which is then another
     monkeypatch.setenv('NUMBA_CACHE_DIR', str(tmp_path / 'store'))
     return tmp_path / 'store'
 
@@ -98,10 +98,12 @@ def test_kernels_that_cannot_be_stored_are_compiled_here(
 
 def test_kernels_are_the_same_however_the_package_is_reached(tmp_path):
     pytest.importorskip('numba')
-    (tmp_path / 'graph_depth_refiner').symlink_to(Path(compile_once.__file__).parent)
+    package = cache.PACKAGE
+    (tmp_path / package.name).symlink_to(package)
     seen = [subprocess.run(
         [sys.executable, '-c', 'from graph_depth_refiner.core.jit.compile_once import _marker;'
-         'from graph_depth_refiner.core.jit import planes; print(_marker(), planes.__file__)'],
+         'from graph_depth_refiner.core import plane_fit_numba as kernels;'
+         'print(_marker(), kernels.__file__)'],
         cwd=folder, capture_output=True, text=True, check=True).stdout
-        for folder in (tmp_path, Path(compile_once.__file__).parent.parent)]
+        for folder in (tmp_path, package.parent)]
     assert seen[0] == seen[1] != ''

@@ -17,7 +17,8 @@ import json
 
 import pytest
 
-from graph_depth_refiner.cli.main import main as cli
+from graph_depth_refiner.cli import main as cli
+from graph_depth_refiner.lab.benchmarks import node
 
 SOLVER_KEYS = {
     'size', 'backend', 'preset', 'step_ms', 'graph_ms', 'autograd_step_ms', 'plain_graph_ms',
@@ -71,3 +72,8 @@ def test_stream_scores_every_method(records):
 def test_refuses_what_cannot_be_measured(capsys, words, text):
     assert cli.main(['benchmark', *words]) == 2
     assert text in capsys.readouterr().err
+
+
+def test_the_dds_profile_is_found_without_an_installation(monkeypatch, tmp_path):
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    assert node.profile().is_file()

@@ -23,7 +23,7 @@ from graph_depth_refiner.bags.make_bag import DEPTH_TOPIC, OPTICAL_FRAME
 
 pytest.importorskip('launch_ros')
 
-LAUNCH = Path(__file__).parents[1] / 'launch'
+LAUNCH = Path(__file__).parents[2] / 'launch'
 
 
 def load(name):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FOLDERS = ('graph_depth_refiner', 'launch', 'scripts', 'test', '.ci')
 HEADER = (ROOT / 'graph_depth_refiner' / '__init__.py').read_text().partition('"""')[0]
 

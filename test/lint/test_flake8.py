@@ -11,25 +11,29 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""XML files are well formed, by xmllint where it is installed."""
+"""The code keeps ament's flake8 rules."""
 
 from pathlib import Path
-import shutil
 import subprocess
-from xml.etree import ElementTree
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-FILES = [ROOT / 'package.xml', *sorted((ROOT / 'config').rglob('*.xml'))]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.flake8
+@pytest.mark.linter
+def test_flake8(monkeypatch):
+    main = pytest.importorskip('ament_flake8.main')
+    monkeypatch.chdir(ROOT)
+    count, errors = main.main_with_errors(argv=['--config', '.flake8'])
+    assert count == 0, f'{count} errors:\n' + '\n'.join(errors)
 
 
 @pytest.mark.linter
-@pytest.mark.xmllint
-@pytest.mark.parametrize('path', FILES, ids=lambda path: path.name)
-def test_xmllint(path):
-    if not shutil.which('xmllint'):
-        ElementTree.parse(path)  # raises where it is not well formed
-        return
-    done = subprocess.run(['xmllint', '--noout', path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_ruff():
+    ruff = pytest.importorskip('ruff')
+    done = subprocess.run(
+        [ruff.find_ruff_bin(), 'check', '--no-cache', '--output-format', 'concise', '.'],
+        cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

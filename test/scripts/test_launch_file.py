@@ -23,7 +23,7 @@ import pytest
 
 pytest.importorskip('launch')
 
-SCRIPT = Path(__file__).parent.parent / 'scripts' / 'launch_file.py'
+SCRIPT = Path(__file__).parents[2] / 'scripts' / 'launch_file.py'
 LAUNCH_FILE = '''
 import sys
 from launch import LaunchDescription

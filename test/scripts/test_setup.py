@@ -22,7 +22,7 @@ import zipfile
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
 
 import environment  # noqa: E402, I100

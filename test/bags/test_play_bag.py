@@ -82,7 +82,7 @@ def ears():
 
 def test_three_loops_through_the_node(bag, ears):
     node = NodeProcess(*parameters(use_sim_time='true'))
-    player = NodeProcess(str(bag), '--loop', module='recordings.play_bag')
+    player = NodeProcess(str(bag), '--loop', module='bags.play_bag')
     clock, loops = [], [[]]
 
     def note(message):
@@ -112,7 +112,7 @@ def test_rate_pause_and_bytes(bag, ears):
     ears.node.create_subscription(
         Image, 'depth', heard.append, qos_profile_sensor_data, raw=True)
     player = NodeProcess(
-        str(bag), '--rate', '4', '--start-paused', '--delay', '0', module='recordings.play_bag')
+        str(bag), '--rate', '4', '--start-paused', '--delay', '0', module='bags.play_bag')
     try:
         ears.wait_for(lambda: ears.node.count_publishers('/depth'), 'the player')
         ears.spin(0.5)
@@ -150,7 +150,7 @@ def test_the_space_bar_pauses_and_the_terminal_stays_as_it_was(monkeypatch):
 ])
 def test_mistakes_are_said_in_one_sentence(bag, arguments, sentence):
     player = NodeProcess(
-        *(str(bag) if a == 'BAG' else a for a in arguments), module='recordings.play_bag')
+        *(str(bag) if a == 'BAG' else a for a in arguments), module='bags.play_bag')
     player.process.wait(20)
     assert player.process.returncode == 2
     assert sentence in player.output

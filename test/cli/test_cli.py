@@ -21,7 +21,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from graph_depth_refiner.cli.main import main as cli
+from graph_depth_refiner.cli import main as cli
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_reader_that_leaves_is_no_error():
 
 
 def test_help_needs_no_torch_and_no_ros():
-    code = ('import sys; from graph_depth_refiner import cli; cli.main(["config"]); '
+    code = ('import sys; from graph_depth_refiner.cli import main as cli; cli.main(["config"]); '
             'print([m for m in ("torch", "numba", "rclpy", "cv2") if m in sys.modules])')
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == '[]', done.stderr

@@ -19,7 +19,7 @@ from hostile import bounded, doubles, header, outcome, singles, small_sides
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
-from test_concurrency import inputs
+from wall_messages import inputs
 
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 from graph_depth_refiner.messages.assembly import Assembled, OUTPUTS

@@ -13,19 +13,14 @@
 # limitations under the License.
 """Settings that change while frames are in flight: each frame is made by one set of them."""
 
-from array import array
 import threading
-from types import SimpleNamespace
 
-from hostile import header
-import numpy as np
 import pytest
+from wall_messages import inputs
 
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
-from graph_depth_refiner.messages.assembly import Inputs
 from graph_depth_refiner.ros.processing import Job, Processor, Settings
 
-HEIGHT, WIDTH = 24, 32
 # the two differ in what the refiner does and in how the messages are read
 ONE = Settings(
     RefinerConfig(iterations=2, reg_lambda=1.0, graph_window=3),
@@ -33,28 +28,6 @@ ONE = Settings(
 OTHER = Settings(
     RefinerConfig(iterations=9, reg_lambda=20.0, max_depth=2.02),
     NodeConfig(confidence_preset='unit', confidence_threshold=0.5, shed_load=False))
-
-
-def image(encoding, pixels):
-    """Return an Image message of an array."""
-    data = np.ascontiguousarray(pixels)
-    return SimpleNamespace(
-        header=header(), height=HEIGHT, width=WIDTH, encoding=encoding, is_bigendian=0,
-        step=data.strides[0], data=array('B', data.tobytes()))
-
-
-def inputs():
-    """Return the messages of a noisy wall."""
-    rng = np.random.default_rng(0)
-    k = [40.0, 0, 16, 0, 40, 12, 0, 0, 1]
-    info = SimpleNamespace(
-        header=header(), height=HEIGHT, width=WIDTH, distortion_model='plumb_bob', d=[0.0] * 5,
-        k=k, p=[40.0, 0, 16, 0, 0, 40, 12, 0, 0, 0, 1, 0], r=list(np.eye(3).ravel()),
-        binning_x=0, binning_y=0, roi=SimpleNamespace(x_offset=0, y_offset=0, width=0, height=0))
-    return Inputs(
-        image('mono8', rng.integers(0, 255, (HEIGHT, WIDTH), np.uint8)),
-        image('32FC1', rng.normal(2, 0.02, (HEIGHT, WIDTH)).astype(np.float32)),
-        info, image('32FC1', rng.random((HEIGHT, WIDTH)).astype(np.float32)))
 
 
 class Outlet:
