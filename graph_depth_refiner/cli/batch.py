@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 import multiprocessing
@@ -71,15 +71,14 @@ def run_all(
     `work` and the items travel to other processes, so both must pickle. Items that failed,
     also because their process died, are tried once more, each in a process of its own.
     """
-    run = _on_cluster(cluster) if cluster else _on_cores
     outcomes: dict[int, Outcome] = {}
     with asked_to_stop() as asked:
-        for index, outcome in run(work, items, asked):
+        for index, outcome in _run(work, items, cluster, asked):
             outcomes[index] = outcome
             if not outcome.error:
                 finished(outcome)
         for index in sorted(i for i, outcome in outcomes.items() if outcome.error):
-            (_, again), = run(work, [items[index]], asked)
+            (_, again), = _run(work, [items[index]], cluster, asked)
             outcomes[index] = Outcome(again.item, again.result, again.error, ATTEMPTS)
             finished(outcomes[index])
     return [outcomes[index] for index in range(len(items))]
@@ -109,35 +108,61 @@ def wanted() -> bool:
     return not _asked
 
 
-def _on_cores(work: Callable[[Any], Any], items: Sequence[Any],
-              asked: list[int]) -> Iterator[tuple[int, Outcome]]:
+def _run(work: Callable[[Any], Any], items: Sequence[Any], cluster: str,
+         asked: list[int]) -> Iterator[tuple[int, Outcome]]:
+    """Yield the outcomes with the indices of their items as they come."""
+    with _cluster(cluster) if cluster else _cores(len(items)) as executor:
+        with _deaf_children():
+            waiting = {executor.submit(_call, work, item): i for i, item in enumerate(items)}
+        while waiting and not asked:
+            for future in [future for future in waiting if future.done()]:
+                index = waiting.pop(future)
+                yield index, _outcome(items[index], future)
+            time.sleep(POLL)
+        if waiting:
+            raise Interrupted(asked[0])
+
+
+@contextmanager
+def _cores(count: int) -> Iterator[Executor]:
+    """Give processes on this machine; on an error they end after the item at hand."""
     cores = os.cpu_count() or 1
-    workers = max(1, min(cores, len(items)))
+    workers = max(1, min(cores, count))
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(
             workers, multiprocessing.get_context('spawn'),
             initializer=_begin_worker, initargs=(max(1, cores // workers),)) as pool:
-        with _deaf_children():
-            waiting = {pool.submit(_call, work, item): i for i, item in enumerate(items)}
         try:
-            yield from _collected(waiting, items, asked)
+            yield pool
         except BaseException:
             for worker in set(multiprocessing.active_children()) - others:
-                worker.terminate()  # it ends after what it is at
+                worker.terminate()
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _collected(waiting: dict[Any, int], items: Sequence[Any],
-               asked: list[int]) -> Iterator[tuple[int, Outcome]]:
-    """Yield the outcomes as they come, until the user has had enough."""
-    while waiting and not asked:
-        for future in [future for future in waiting if future.done()]:
-            index = waiting.pop(future)
-            yield index, _outcome(items[index], future)
-        time.sleep(POLL)
-    if waiting:
-        raise Interrupted(asked[0])
+@contextmanager
+def _cluster(address: str) -> Iterator[Executor]:
+    """Give the workers of a dask cluster; on an error they end only the item at hand."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(
+            'cluster: expected the package distributed (pip install distributed), '
+            'got an environment without it') from None
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f'cluster: expected a dask scheduler at {address!r}, got {error}') from None
+    with client:
+        # not pure: an equal item may stand for a file that has changed
+        executor = client.get_executor(pure=False)
+        try:
+            yield executor
+        except BaseException:
+            executor.shutdown(wait=False)  # cancels what no worker is at
+            raise
 
 
 @contextmanager
@@ -183,33 +208,6 @@ def _share_cores(threads: int) -> None:
     """Keep the processes from all using every core; results do not depend on it."""
     for name in ('NUMBA_NUM_THREADS', 'OMP_NUM_THREADS'):
         os.environ[name] = str(threads)
-
-
-def _on_cluster(address: str) -> Callable[..., Iterator[tuple[int, Outcome]]]:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ValueError(
-            'cluster: expected the package distributed (pip install distributed), '
-            'got an environment without it') from None
-
-    def run(work: Callable[[Any], Any], items: Sequence[Any],
-            asked: list[int]) -> Iterator[tuple[int, Outcome]]:
-        try:
-            client = Client(address, timeout=CONNECT_SECONDS)
-        except (OSError, ValueError) as error:
-            raise ValueError(
-                f'cluster: expected a dask scheduler at {address!r}, got {error}') from None
-        with client:
-            # not pure: an equal item may stand for a file that has changed
-            waiting = {client.submit(work, item, pure=False): i for i, item in enumerate(items)}
-            try:
-                yield from _collected(waiting, items, asked)
-            except BaseException:
-                client.cancel(list(waiting))  # what a worker is at goes on to its end
-                raise
-
-    return run
 
 
 def _outcome(item: Any, future: Future) -> Outcome:

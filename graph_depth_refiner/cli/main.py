@@ -16,10 +16,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from importlib import import_module
 import os
 from pathlib import Path
 import sys
+from typing import Any, NoReturn
 
 from graph_depth_refiner.config import preset, PRESETS, RefinerConfig
 
@@ -29,12 +31,11 @@ PROGRAM = 'graph_depth_refiner'
 # None, and is imported only when its command runs.
 COMMANDS = {
     'refine': ('graph_depth_refiner.files.refine_files', 'refine image files'),
-    'refine-bag': (
-        'graph_depth_refiner.bags.refine_bag', 'add refined topics to recordings'),
-    'make-bag': (
-        'graph_depth_refiner.bags.make_bag', 'turn an RGB-D data set into a recording'),
+    'refine-bag': ('graph_depth_refiner.bags.refine_bag', 'add refined topics to recordings'),
+    'make-bag': ('graph_depth_refiner.bags.make_bag', 'turn an RGB-D data set into a recording'),
     'evaluate': (
-        'graph_depth_refiner.lab.evaluation.evaluate', 'compare with other methods on public data'),
+        'graph_depth_refiner.lab.evaluation.evaluate',
+        'compare with other methods on public data'),
     'demo': ('graph_depth_refiner.lab.demo.command', 'show it on a synthetic or recorded camera'),
     'config': ('graph_depth_refiner.cli.tables', 'show every tunable with its bounds'),
     'warm-up': ('graph_depth_refiner.cli.warm_up', 'compile the kernels ahead of the first frame'),
@@ -50,11 +51,63 @@ COMMANDS = {
 }
 
 
+class CommandParser(argparse.ArgumentParser):
+    """
+    Parses the arguments of a command, or the name of one; says an error in one sentence.
+
+    The module of a command is imported when its arguments are parsed.
+    """
+
+    def __init__(self, *, module: str = '', **options: Any) -> None:
+        """Take the module of the command; without one, `add_command` follows."""
+        super().__init__(**options)
+        self._module = module
+        self._words: Sequence[str] = ()
+        self._commands = None if module else self.add_subparsers(
+            metavar='COMMAND', required=True, title='commands')
+
+    def add_command(self, words: list[str], module: str, summary: str) -> None:
+        """Add a command of one word, or of a family and a word."""
+        first, *rest = words
+        if not rest:
+            self._commands.add_parser(
+                first, module=module, help=summary,
+                description=summary[0].upper() + summary[1:] + '.')
+            return
+        if first not in self._commands.choices:
+            self._commands.add_parser(first, help=f'see {first} --help')
+        self._commands.choices[first].add_command(rest, module, summary)
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+        """Parse; what is not known is an error of the command that it was given to."""
+        self._words = args or ()
+        if self._module:
+            module = import_module(self._module)
+            module.add_arguments(self)
+            self.set_defaults(run=module.run)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f'unrecognized arguments: {" ".join(unknown)}')
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ValueError; print the commands where none was named."""
+        if self._commands is None:
+            raise ValueError(message)
+        if not self._words:
+            self.print_help()
+            raise SystemExit(2)
+        family = self.prog.split()[1:]
+        names = ', '.join(' '.join((*family, name)) for name in self._commands.choices)
+        got = ' '.join((*family, self._words[0]))
+        raise ValueError(f'command: expected one of {names}, got {got!r}')
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return the exit code; say a user's error in one sentence."""
     try:
-        name, arguments = _command(_called(sys.argv) if argv is None else argv)
-        return _run(name, arguments)
+        args = _parser().parse_args(_called(sys.argv) if argv is None else argv)
+        return args.run(args) or 0
     except ValueError as error:
         return _fail(str(error), 2)
     except BrokenPipeError:
@@ -95,39 +148,15 @@ def config_from(args: argparse.Namespace) -> RefinerConfig:
 def _called(argv: list[str]) -> list[str]:
     """Return the arguments; an executable named after a command stands for it."""
     name = Path(argv[0]).name.replace('_', '-')
-    known = name in COMMANDS or any(key.startswith(name + ' ') for key in COMMANDS)
-    return [name, *argv[1:]] if known else argv[1:]
+    commands = {key.split()[0] for key in COMMANDS}
+    return [name, *argv[1:]] if name in commands else argv[1:]
 
 
-def _command(argv: list[str]) -> tuple[str, list[str]]:
-    """Split the arguments into a known command of one or two words and the rest."""
-    for length in (2, 1):
-        name = ' '.join(argv[:length])
-        if len(argv) >= length and name in COMMANDS:
-            return name, argv[length:]
-    family = [key for key in COMMANDS if argv and key.startswith(argv[0] + ' ')]
-    wanted = argv[1:2] if family else argv[:1]
-    if wanted and wanted[0] not in ('-h', '--help'):
-        names = ', '.join(family or COMMANDS)
-        raise ValueError(f'command: expected one of {names}, got {" ".join(argv[:2])!r}')
-    _print_help(family or list(COMMANDS))
-    raise SystemExit(0 if wanted else 2)
-
-
-def _print_help(names: list[str]) -> None:
-    width = max(len(name) for name in names)
-    print(f'usage: python -m {PROGRAM} COMMAND [-h] …\n\ncommands:')
-    for name in names:
-        print(f'  {name:{width}}  {COMMANDS[name][1]}')
-
-
-def _run(name: str, arguments: list[str]) -> int:
-    path, summary = COMMANDS[name]
-    module = import_module(path)
-    parser = argparse.ArgumentParser(
-        prog=f'{PROGRAM} {name}', description=summary[0].upper() + summary[1:] + '.')
-    module.add_arguments(parser)
-    return module.run(parser.parse_args(arguments)) or 0
+def _parser() -> CommandParser:
+    parser = CommandParser(prog=PROGRAM, description='Refine depth images.')
+    for name, (module, summary) in COMMANDS.items():
+        parser.add_command(name.split(), module, summary)
+    return parser
 
 
 def _fail(text: str, code: int) -> int:

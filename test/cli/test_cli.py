@@ -84,6 +84,9 @@ def test_a_fault_of_ours_is_not_hidden(command):
     (['test', 'slowly'], "command: expected one of test one, got 'test slowly'"),
     (['work', '--set', 'iterations=-1'], 'iterations: expected integer from 0 to .*'),
     (['work', '--preset', 'fast'], "preset: expected one of .*, got 'fast'"),
+    (['--set', 'iterations=1', 'work'], "command: expected one of .*work.*, got '--set'"),
+    (['work', '--fast'], 'unrecognized arguments: --fast'),
+    (['work', '--preset'], 'argument --preset: expected one argument'),
 ])
 def test_refuses_unknown_words(command, capsys, argv, text):
     command(cli.config_from)
@@ -115,7 +118,17 @@ def test_help_lists_the_commands(capsys, argv, code):
         cli.main(argv)
     assert left.value.code == code
     out = capsys.readouterr().out
-    assert all(f'  {name} ' in out for name in cli.COMMANDS)
+    assert all(re.search(rf'^ +{name.split()[0]}\s', out, re.MULTILINE) for name in cli.COMMANDS)
+
+
+@pytest.mark.parametrize('argv, code', [(['benchmark'], 2), (['benchmark', '--help'], 0)])
+def test_help_lists_the_commands_of_a_family(capsys, argv, code):
+    with pytest.raises(SystemExit) as left:
+        cli.main(argv)
+    assert left.value.code == code
+    words = capsys.readouterr().out.split()
+    assert {'solver', 'stream', 'node'} < set(words)
+    assert 'evaluate' not in words
 
 
 @pytest.mark.parametrize('name', cli.COMMANDS)
@@ -135,8 +148,10 @@ def test_a_reader_that_leaves_is_no_error():
     assert done.stdout.endswith('\n0\n')
 
 
-def test_help_needs_no_torch_and_no_ros():
-    code = ('import sys; from graph_depth_refiner.cli import main as cli; cli.main(["config"]); '
-            'print([m for m in ("torch", "numba", "rclpy", "cv2") if m in sys.modules])')
+@pytest.mark.parametrize('argv', [['config'], ['--help'], ['benchmark', '--help']])
+def test_help_imports_nothing_heavy(argv):
+    code = ('import atexit, sys; from graph_depth_refiner.cli.main import main; heavy = '
+            '("torch", "numba", "rclpy", "cv2", "numpy"); atexit.register(lambda: '
+            f'print([name for name in heavy if name in sys.modules])); main({argv})')
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == '[]', done.stderr

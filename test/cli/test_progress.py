@@ -35,17 +35,18 @@ def test_lines_are_few_where_there_is_no_terminal():
     lines = stream.getvalue().splitlines()
     assert len(lines) == 10
     assert '90/90 100%' in lines[-1]
-    assert '0:00 left' in lines[-1]
+    assert lines[-1].endswith('00:00 left')
 
 
 def test_a_resumed_run_does_not_count_old_items_as_speed(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr('graph_depth_refiner.cli.progress.time.monotonic', lambda: clock[0])
-    progress = Progress('bag', 90, done=86, stream=io.StringIO())
+    monkeypatch.setattr('tqdm.std.time', lambda: clock[0])
+    stream = io.StringIO()
+    progress = Progress('bag', 10, done=6, stream=stream)
     clock[0] = 10.0
     progress.advance()
     # one new frame took 10 s, so the last three take 30 s
-    assert progress.text().endswith('87/90  97% 0:30 left')
+    assert stream.getvalue() == f'bag [{"#" * 21}{"-" * 9}] 7/10  70% 00:30 left\n'
 
 
 def test_a_terminal_gets_one_line_redrawn():
@@ -55,5 +56,4 @@ def test_a_terminal_gets_one_line_redrawn():
     progress.advance()
     progress.close()
     assert stream.getvalue().count('\n') == 1
-    assert stream.getvalue().rstrip().endswith('\x1b[K')
-    assert '[##############################] 2/2' in stream.getvalue()
+    assert f'\rbag [{"#" * 30}] 2/2 100%' in stream.getvalue()

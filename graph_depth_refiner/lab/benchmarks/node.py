@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from graph_depth_refiner.cli.table import format_figures
 from graph_depth_refiner.lab.benchmarks.listener import Listener
 from graph_depth_refiner.ros.memory import keep_freed_memory, resident_megabytes
 
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
             figures = measure(listener, refiner.pid, args.seconds)
         sent = np.array(json.loads(sent_file.read_text()))
     figures = summary(figures, sent, args)
-    report(figures)
+    print(format_figures(figures))
     if args.json:
         args.json.write_text(json.dumps(figures, indent=2) + '\n')
     return 0 if figures['refined'] >= 0.98 * figures['sent'] else 1
@@ -173,10 +174,3 @@ def summary(seen: dict[str, Any], sent: np.ndarray, args: argparse.Namespace) ->
 def latencies(sent: np.ndarray, arrivals: dict[float, float]) -> np.ndarray:
     """Return milliseconds from stamp to arrival, infinite for what did not arrive."""
     return np.array([1e3 * (arrivals.get(round(s, 6), np.inf) - s) for s in sent.tolist()])
-
-
-def report(figures: dict[str, Any]) -> None:
-    """Print the figures."""
-    width = max(map(len, figures))
-    for name, value in figures.items():
-        print(f'{name:{width}}  {value}')

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from graph_depth_refiner.cli.table import format_table
 from graph_depth_refiner.config import preset, RefinerConfig
 from graph_depth_refiner.core import kernels
 from graph_depth_refiner.core.problem import Terms
@@ -67,13 +68,12 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f'repeat: expected at least 1, got {args.repeat}')
     stream = stream_copy()
     print(f'{platform.processor() or platform.machine()}, STREAM copy {stream:.1f} GB/s')
-    print(' '.join(f'{name:>16}' for name in COLUMNS))
     records = []
     for name in args.presets:
         for record in compare(name, args):
             record |= {'preset': name, 'stream_gb_per_s': stream}
             records.append({column: record[column] for column in COLUMNS})
-            print(' '.join(f'{_text(value):>16}' for value in records[-1].values()))
+    print(format_table(COLUMNS, [map(_text, record.values()) for record in records]))
     for line in growth(records):
         print(line)
     if args.json:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from graph_depth_refiner.cli.table import format_table
 from graph_depth_refiner.files.pictures import depth_colors, depth_range, panel, Picture, png
 from graph_depth_refiner.frame import Intrinsics
 from graph_depth_refiner.lab.evaluation.depth_normals import fitted_normals
@@ -125,12 +126,10 @@ def median(values: Sequence[float]) -> float | None:
 
 def format_rows(rows: dict[str, dict[str, float | None]]) -> str:
     """Return the table for a terminal."""
-    first = max(map(len, rows))
-    lines = [' ' * first + ''.join(f'  {title:>16}' for title, _, _ in COLUMNS)]
-    for method, row in rows.items():
-        cells = ''.join(f'  {_cell(row.get(key), digits):>16}' for _, key, digits in COLUMNS)
-        lines.append(f'{method:{first}}{cells}')
-    return '\n'.join(lines)
+    return format_table(
+        ['', *(title for title, _, _ in COLUMNS)],
+        [[method, *(_cell(row.get(key), digits) for _, key, digits in COLUMNS)]
+         for method, row in rows.items()])
 
 
 def panel_file(seen: Observation) -> bytes:

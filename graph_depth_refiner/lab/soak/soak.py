@@ -34,6 +34,7 @@ from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import Image
 
+from graph_depth_refiner.cli.table import format_figures
 from graph_depth_refiner.lab.benchmarks.feeder import STAMP
 from graph_depth_refiner.lab.benchmarks.node import environment, resident_megabytes
 from graph_depth_refiner.lab.soak.camera import Camera, KINDS, QUEUE, topic_name, TRANSPORTS
@@ -269,10 +270,7 @@ def memory_slope(samples: list[tuple[float, float]]) -> float | None:
 
 def report(figures: dict[str, Any]) -> None:
     """Print the figures."""
-    width = max(map(len, figures))
-    for name, value in figures.items():
-        if name not in ('unexplained', 'memory_mb'):
-            print(f'{name:{width}}  {value}')
-    print(f'{"unexplained":{width}}  {len(figures["unexplained"]) or "nothing"}')
+    shown = {name: value for name, value in figures.items() if name != 'memory_mb'}
+    print(format_figures(shown | {'unexplained': len(figures['unexplained']) or 'nothing'}))
     for one in figures['unexplained']:
         print(f'  {one}')
