@@ -21,14 +21,13 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.frame import MAX_SIDE
+from graph_depth_refiner.messages.kernels import kernels
 
 PNG = b'\x89PNG\r\n\x1a\n'
 JPEG = b'\xff\xd8'
 # int32 kind, float32 parameters a and b of the inverse-depth quantisation
 DEPTH_HEADER = struct.Struct('<iff')
 RVL_SIZE = struct.Struct('<II')
-# an RVL value is a 16-bit difference or a run length, three bits a nibble
-LONGEST_VALUE = 10
 
 
 def check_size(name: str, height: int, width: int, max_pixels: int) -> None:
@@ -77,82 +76,12 @@ def depth(form: str, data: bytes, max_pixels: int) -> tuple[np.ndarray, str]:
     return _from_inverse(stored, a, b), encoding
 
 
-def rvl(data: bytes, count: int) -> np.ndarray:
-    """Decode `count` uint16 values of Wilson's RVL code, as compressedDepth has them."""
-    values = _rvl_values(data)
-    runs = _rvl_runs(values, count)  # R 3: first value, first pixel, length
-    lengths = runs[:, 2]
-    # position of every measured pixel within its run, all runs in a row
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    coded = values[np.repeat(runs[:, 0], lengths) + within]
-    differences = (coded >> 1) ^ -(coded & 1)  # zigzag: 0 -1 1 -2 2 ...
-    output = np.zeros(count, np.uint16)
-    output[np.repeat(runs[:, 1], lengths) + within] = np.cumsum(differences).astype(np.uint16)
-    return output
-
-
-def _rvl_runs(values: np.ndarray, count: int) -> np.ndarray:
-    """Find the runs of measured pixels: each is told by zeros before it and its length."""
-    numbers = values.tolist()  # plain integers: the walk is three times as fast
-    runs = []
-    index = pixel = 0
-    while pixel < count:
-        if index + 2 > len(numbers):
-            raise ValueError(f'depth: expected {count} RVL pixels, got {pixel}')
-        zeros, measured = numbers[index], numbers[index + 1]
-        index += 2
-        pixel += zeros
-        if pixel + measured > count or index + measured > len(numbers):
-            raise ValueError(f'depth: expected RVL runs within {count} pixels, got an overrun')
-        runs.append((index, pixel, measured))
-        index += measured
-        pixel += measured
-    return np.array(runs, np.int64).reshape(-1, 3)
-
-
-def _rvl_values(data: bytes) -> np.ndarray:
-    """Return the numbers of an RVL stream: nibbles, high first, bit 3 says more to come."""
-    words = np.frombuffer(data, '<u4', len(data) // 4)
-    octets = words.astype('>u4').view(np.uint8)
-    nibbles = np.empty(octets.size * 2, np.uint8)
-    nibbles[::2] = octets >> 4
-    nibbles[1::2] = octets & 15
-    ends = np.flatnonzero(nibbles < 8)
-    if not ends.size:
-        return np.zeros(0, np.int32)
-    starts = np.empty_like(ends)
-    starts[0] = 0
-    starts[1:] = ends[:-1] + 1
-    longest = int((ends - starts).max()) + 1
-    if longest > LONGEST_VALUE:
-        raise ValueError(
-            f'depth: expected RVL values of at most {LONGEST_VALUE} nibbles, got {longest}')
-    values = (nibbles[starts] & 7).astype(np.int32)
-    for place in range(1, longest):
-        longer = np.flatnonzero(ends - starts >= place)
-        values[longer] |= (nibbles[starts[longer] + place] & 7).astype(np.int32) << 3 * place
-    return values
-
-
 def _rvl_image(payload: bytes, max_pixels: int) -> np.ndarray:
     if len(payload) < RVL_SIZE.size:
         raise ValueError(f'depth: expected an RVL size of 8 bytes, got {len(payload)}')
     width, height = RVL_SIZE.unpack_from(payload)
     check_size('depth', height, width, max_pixels)
-    return _fast_rvl(payload[RVL_SIZE.size:], height * width).reshape(height, width)
-
-
-def _fast_rvl(data: bytes, count: int) -> np.ndarray:
-    """Decode by the compiled walk; the plain one, hungry for memory, serves without numba."""
-    try:
-        from graph_depth_refiner.messages import rvl_numba as compiled
-    except ImportError:
-        return rvl(data, count)
-    output = np.zeros(count, np.uint16)
-    whole_words = np.frombuffer(data, np.uint8, len(data) // 4 * 4)
-    if not compiled.decode(whole_words, output):
-        raise ValueError(f'depth: expected RVL runs that fill {count} pixels, got damaged ones')
-    return output
+    return kernels().decode_rvl(payload[RVL_SIZE.size:], height * width).reshape(height, width)
 
 
 def _from_inverse(stored: np.ndarray, a: float, b: float) -> np.ndarray:

@@ -20,7 +20,6 @@ a flat array of bytes, for `ros.messages` to fill a live message with and for ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
 import sys
 from typing import Any
 
@@ -29,6 +28,7 @@ import numpy as np
 
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 from graph_depth_refiner.messages.camera_info import CameraModel
+from graph_depth_refiner.messages.kernels import kernels
 
 FLOAT32 = 7  # PointField.FLOAT32
 POINT_FIELDS = [
@@ -54,17 +54,10 @@ def depth_fields(depth: np.ndarray, encoding: str) -> dict[str, Any]:
     """Return depth (H W float32 metres) in the encoding it came in; unknown is 0 or NaN."""
     if encoding in ('16UC1', 'mono16'):
         stored = np.empty(depth.shape, np.uint16)
-        _twin('millimetres')(depth, stored)
+        kernels().millimetres(depth, stored)
         return image_fields(stored, encoding)
     return image_fields(depth.astype({'32FC1': 'f4', '64FC1': 'f8'}[encoding], copy=False),
                         encoding)
-
-
-def millimetres(depth: np.ndarray, stored: np.ndarray) -> None:
-    """Fill stored (H W uint16) with rounded millimetres, 0 where they do not fit or are none."""
-    rounded = depth * np.float32(1000) + np.float32(0.5)
-    # the largest number would be taken for a distance
-    stored[:] = np.where(rounded < 65536, rounded, 0)
 
 
 def normals_fields(normals: np.ndarray) -> dict[str, Any]:
@@ -74,24 +67,17 @@ def normals_fields(normals: np.ndarray) -> dict[str, Any]:
 
 def normal_color_fields(normals: np.ndarray) -> dict[str, Any]:
     """Return normals (H W 3 float32) as an rgb8 picture."""
-    colors = np.empty(normals.shape, np.uint8)
-    _twin('normal_colors')(normals, colors)
-    return image_fields(colors, 'rgb8')
+    return image_fields(normal_colors(normals), 'rgb8')
 
 
-def normal_colors(normals: np.ndarray, colors: np.ndarray | None = None) -> np.ndarray:
+def normal_colors(normals: np.ndarray) -> np.ndarray:
     """
-    Return the usual colours of normals (H W 3 float32) as H W 3 uint8, black where unknown.
+    Return the usual colours of normals (H W 3) as H W 3 uint8, black where unknown.
 
     Red points right, green up and blue at the camera: a wall ahead is (128, 128, 255).
     """
-    # optical frames have y down and z away from the camera
-    turned = cv2.transform(normals, np.array(
-        [[127.5, 0, 0, 128], [0, -127.5, 0, 128], [0, 0, -127.5, 128]], np.float32))
-    known = np.nan_to_num(turned, copy=False)
-    if colors is None:
-        return known.astype(np.uint8)
-    colors[:] = known
+    colors = np.empty(normals.shape, np.uint8)
+    kernels().normal_colors(np.require(normals, np.float32, ('C', 'W')), colors)
     return colors
 
 
@@ -126,7 +112,7 @@ def cloud_fields(frame: Frame, refined: Refined) -> dict[str, Any]:
     points = np.empty((height, width, len(POINT_FIELDS)), np.float32)  # H W 8
     i = frame.intrinsics
     camera = np.array([i.fx, i.fy, i.cx, i.cy], np.float32)
-    finite = _twin('cloud_points')(
+    finite = kernels().cloud_points(
         refined.depth, refined.normals, packed_colors(frame.image), camera, points,
         points.view(np.uint32))
     return {
@@ -134,25 +120,6 @@ def cloud_fields(frame: Frame, refined: Refined) -> dict[str, Any]:
         'point_step': POINT_STEP, 'row_step': POINT_STEP * width,
         'is_dense': bool(finite.all()), 'data': points.reshape(-1).view(np.uint8),
     }
-
-
-def cloud_points(depth: np.ndarray, normals: np.ndarray, colors: np.ndarray,
-                 camera: np.ndarray, points: np.ndarray, colors_out: np.ndarray) -> np.ndarray:
-    """
-    Fill points (H W 8 float32), of which colors_out is the uint32 view.
-
-    Camera is fx, fy, cx, cy as float32. Return for each row whether all of it is finite.
-    """
-    fx, fy, cx, cy = camera
-    height, width = depth.shape
-    np.multiply(depth, (np.arange(width, dtype=np.float32) - cx) / fx, out=points[..., 0])
-    np.multiply(
-        depth, ((np.arange(height, dtype=np.float32) - cy) / fy)[:, None], out=points[..., 1])
-    points[..., 2] = depth
-    colors_out[..., 3] = colors
-    points[..., 4:7] = normals
-    points[..., 7] = curvature(normals)
-    return np.isfinite(points[..., [2, 7]]).all(axis=(1, 2))
 
 
 def warm_up() -> None:
@@ -166,15 +133,6 @@ def warm_up() -> None:
     normal_color_fields(normals)
 
 
-def _twin(name: str) -> Callable[..., Any]:
-    """Return a function of this module as a fused kernel, or as it is without numba."""
-    try:
-        from graph_depth_refiner.messages import outgoing_numba as fused
-    except ImportError:
-        return globals()[name]
-    return getattr(fused, name)
-
-
 def packed_colors(image: np.ndarray) -> np.ndarray:
     """Return the colours of an image as H W uint32, 0x00RRGGBB."""
     if image.dtype == np.uint16:
@@ -185,18 +143,3 @@ def packed_colors(image: np.ndarray) -> np.ndarray:
     bgra = cv2.cvtColor(np.ascontiguousarray(image), code)
     bgra[..., 3] = 0
     return bgra.view('<u4')[..., 0]
-
-
-def curvature(normals: np.ndarray) -> np.ndarray:
-    """
-    Return how much the normals of 3x3 pixels vary, from 0 on a plane to 1.
-
-    One minus the length of their mean; unknown ones do not count.
-    """
-    known = ~np.isnan(normals[..., 0])
-    outside = {'borderType': cv2.BORDER_CONSTANT}  # beyond the image nothing is known
-    total = cv2.boxFilter(
-        np.where(known[..., None], normals, 0), -1, (3, 3), normalize=False, **outside)
-    count = cv2.boxFilter(known.astype(np.float32), -1, (3, 3), normalize=False, **outside)
-    length = np.sqrt(np.einsum('hwc,hwc->hw', total, total)) / np.maximum(count, 1)
-    return np.where(known, np.clip(1 - length, 0, 1), np.nan)

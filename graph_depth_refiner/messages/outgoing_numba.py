@@ -11,15 +11,17 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What goes out, each in one pass; the readable twins are in `outgoing`."""
+"""The arrays of outgoing messages, each in one pass; the reference is `outgoing_numpy`."""
 
 from __future__ import annotations
 
 from numba import njit
 import numpy as np
 
+from graph_depth_refiner.core.jit.options import EXACT
 
-@njit(nogil=True, cache=True)
+
+@njit(**EXACT)
 def cloud_points(depth, normals, colors, camera, points, colors_out):
     """
     Fill points (H W 8 float32), of which colors_out is the uint32 view.
@@ -58,7 +60,7 @@ def cloud_points(depth, normals, colors, camera, points, colors_out):
     return finite
 
 
-@njit(nogil=True, cache=True)
+@njit(**EXACT)
 def _column_sums(normals, row):
     """Add up three rows of normals and how many are known: 4 (W + 2), zero at both ends."""
     height, width = normals.shape[:2]
@@ -74,7 +76,7 @@ def _column_sums(normals, row):
     return sums
 
 
-@njit(nogil=True, cache=True)
+@njit(**EXACT)
 def normal_colors(normals, colors):
     """Fill colors (H W 3 uint8): red right, green up, blue at the camera, black unknown."""
     height, width = normals.shape[:2]
@@ -92,7 +94,7 @@ def normal_colors(normals, colors):
                 colors[row, column, 2] = 0
 
 
-@njit(nogil=True, cache=True)
+@njit(**EXACT)
 def millimetres(depth, stored):
     """Fill stored (H W uint16) with rounded millimetres, 0 where they do not fit or are none."""
     height, width = depth.shape

@@ -11,17 +11,28 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The RVL decoder as one compiled walk; the readable twin is in `compressed`."""
+"""The decoder of RVL as one compiled walk; the reference is `rvl_numpy`."""
 
 from __future__ import annotations
 
 from numba import njit
 import numpy as np
 
+from graph_depth_refiner.core.jit.options import EXACT
+
 MORE = 8  # bit of a nibble that says another one follows
 
 
-@njit(nogil=True, cache=True)
+def decode_rvl(data: bytes, count: int) -> np.ndarray:
+    """Decode `count` uint16 values of Wilson's RVL code, as compressedDepth has them."""
+    output = np.zeros(count, np.uint16)
+    whole_words = np.frombuffer(data, np.uint8, len(data) // 4 * 4)
+    if not _decode(whole_words, output):
+        raise ValueError(f'depth: expected RVL runs that fill {count} pixels, got damaged ones')
+    return output
+
+
+@njit(**EXACT)
 def _number(octets, at):
     """Read one number from nibble `at` on; return it and where the next begins, or -1."""
     number = 0
@@ -37,8 +48,8 @@ def _number(octets, at):
     return 0, -1
 
 
-@njit(nogil=True, cache=True)
-def decode(octets: np.ndarray, output: np.ndarray) -> bool:
+@njit(**EXACT)
+def _decode(octets: np.ndarray, output: np.ndarray) -> bool:
     """Fill the zeroed uint16 output; return False where the code is damaged."""
     at = 0
     pixel = 0

@@ -30,6 +30,7 @@ from graph_depth_refiner.config import preset, PRESETS
 from graph_depth_refiner.core.jit import cache, compile_once
 from graph_depth_refiner.core.resolution import BIG
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
+from graph_depth_refiner.messages import outgoing
 from graph_depth_refiner.refiner import DepthRefiner
 
 SMALL, LARGE = (96, 72), (480, 320)
@@ -68,6 +69,17 @@ def test_the_first_frames_compile_nothing(warm, name, size):
         frame, image=np.ascontiguousarray(frame.image[..., 0]), confidence=None,
         intrinsics=replace(frame.intrinsics, baseline=0.1)))
     assert loaded() == warm
+
+
+def test_the_first_messages_compile_nothing(warm):
+    frame = SyntheticStream(0, SMALL).view(0).frame
+    refined = DepthRefiner(preset('realtime'), 'cpu').refine(frame)
+    outgoing.cloud_fields(frame, refined)
+    outgoing.depth_fields(refined.depth, '16UC1')
+    outgoing.normal_color_fields(refined.normals)
+    ours = {key: count for key, count in loaded().items() if 'messages' in key[0]}
+    assert ours.items() <= warm.items()
+    assert set(ours.values()) == {1}
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@
 # limitations under the License.
 """Refined arrays as the fields of messages."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from sensor_msgs.msg import Image, PointCloud2
@@ -21,7 +23,7 @@ from std_msgs.msg import Header
 from stereo_msgs.msg import DisparityImage
 
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
-from graph_depth_refiner.messages import outgoing
+from graph_depth_refiner.messages import kernels, outgoing, outgoing_numpy
 from graph_depth_refiner.messages.conversions import decode_depth, decode_disparity
 from graph_depth_refiner.ros.messages import filled
 
@@ -90,51 +92,67 @@ def test_dense_only_where_all_is_known():
     assert not outgoing.cloud_fields(frame, lacking)['is_dense']
 
 
-def test_cloud_twins_agree():
-    fused = pytest.importorskip('graph_depth_refiner.messages.outgoing_numba')
-    rng = np.random.default_rng(0)
-    depth = rng.uniform(1, 3, (7, 9)).astype(np.float32)
-    normals = rng.normal(size=(7, 9, 3)).astype(np.float32)
+@pytest.fixture
+def variants():
+    """Return the compiled kernels and the reference."""
+    pytest.importorskip('numba')
+    return kernels.numba_kernels(), kernels.numpy_kernels()
+
+
+def unit_normals():
+    """Return random normals with unknown ones."""
+    normals = np.random.default_rng(0).normal(size=(7, 9, 3)).astype(np.float32)
     normals /= np.linalg.norm(normals, axis=-1, keepdims=True)
     normals[2, 3:6] = np.nan
+    return normals
+
+
+def test_both_clouds_agree(variants):
+    rng = np.random.default_rng(0)
+    depth = rng.uniform(1, 3, (7, 9)).astype(np.float32)
     depth[4, 4] = np.nan
     colors = rng.integers(0, 2 ** 24, (7, 9)).astype(np.uint32)
     camera = np.float32([5, 6, 4, 3])
     clouds = []
-    for twin in (fused, outgoing):
+    for variant in variants:
         points = np.empty((7, 9, 8), np.float32)
-        finite = twin.cloud_points(depth, normals, colors, camera, points, points.view(np.uint32))
+        finite = variant.cloud_points(
+            depth, unit_normals(), colors, camera, points, points.view(np.uint32))
         assert finite.astype(bool).tolist() == [True, True, False, True, False, True, True]
         clouds.append(points)
     np.testing.assert_allclose(clouds[0], clouds[1], atol=1e-6)
 
 
-@pytest.mark.parametrize('name, channels, dtype', [
-    ('millimetres', (), np.uint16), ('normal_colors', (3,), np.uint8)])
-def test_other_twins_agree(name, channels, dtype):
-    fused = pytest.importorskip('graph_depth_refiner.messages.outgoing_numba')
-    rng = np.random.default_rng(0)
-    if channels:
-        values = rng.normal(size=(7, 9, 3)).astype(np.float32)
-        values /= np.linalg.norm(values, axis=-1, keepdims=True)
-    else:
-        values = rng.uniform(0, 80, (7, 9)).astype(np.float32)
-        values[0, :3] = np.inf, 65.5354, 65.5356
-    values[3, 4] = np.nan
-    found = []
-    for twin in (fused, outgoing):
-        found.append(np.full((7, 9, *channels), 77, dtype))
-        getattr(twin, name)(values, found[-1])
+def test_both_millimetres_agree(variants):
+    depth = np.random.default_rng(0).uniform(0, 80, (7, 9)).astype(np.float32)
+    depth[0, :4] = np.inf, 65.5354, 65.5356, np.nan
+    found = np.full((2, 7, 9), 77, np.uint16)
+    for variant, stored in zip(variants, found):
+        variant.millimetres(depth, stored)
     assert np.array_equal(*found)
+
+
+def test_both_colours_of_normals_agree(variants):
+    found = np.full((2, 7, 9, 3), 77, np.uint8)
+    for variant, colors in zip(variants, found):
+        variant.normal_colors(unit_normals(), colors)
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize('missing', [True, False])
+def test_numpy_serves_where_numba_is_missing(monkeypatch, missing):
+    monkeypatch.setattr(kernels, 'find_spec', lambda name: None if missing else find_spec(name))
+    chosen = kernels.kernels.__wrapped__()
+    assert chosen == (kernels.numpy_kernels() if missing else kernels.numba_kernels())
 
 
 def test_curvature_of_a_plane_and_of_a_ridge():
     normals = np.zeros((5, 6, 3), np.float32)
     normals[..., 2] = -1
-    assert not outgoing.curvature(normals).any()
+    assert not outgoing_numpy.curvature(normals).any()
     normals[:, 3:] = [0, -1, 0]
     # beside the ridge three of nine normals differ by 90 degrees: 1 - |(0, 3, 6)| / 9
-    assert outgoing.curvature(normals)[2, 2] == pytest.approx(1 - np.hypot(3, 6) / 9)
+    assert outgoing_numpy.curvature(normals)[2, 2] == pytest.approx(1 - np.hypot(3, 6) / 9)
 
 
 @pytest.mark.parametrize('image, expected', [
