@@ -45,6 +45,7 @@ def test_a_resumed_run_does_not_count_old_items_as_speed(monkeypatch):
     progress = Progress('bag', 10, done=6, stream=stream)
     clock[0] = 10.0
     progress.advance()
+    progress.close()
     # one new frame took 10 s, so the last three take 30 s
     assert stream.getvalue() == f'bag [{"#" * 21}{"-" * 9}] 7/10  70% 00:30 left\n'
 
