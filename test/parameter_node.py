@@ -41,14 +41,14 @@ def main():
 
     def report(names):
         config = parameters.values(RefinerConfig)
-        print('changed', names, config.reg_lambda, config.iterations, flush=True)
+        print('changed', names, config.energy.reg_lambda, config.solver.iterations, flush=True)
 
     try:
         start = parameters.declare(Start())
         parameters.declare(preset(start.start_preset))
     except ValueError as error:
         sys.exit(f'refused {error}')
-    print('ready', parameters.values(RefinerConfig).graph_window, start.start_share, flush=True)
+    print('ready', parameters.values(RefinerConfig).graph.window, start.start_share, flush=True)
     with suppress(KeyboardInterrupt, ExternalShutdownException):
         rclpy.spin(node)
 

@@ -134,6 +134,6 @@ def test_names_are_unique_over_all_sets():
 
 def test_values_that_do_not_suit_each_other_are_refused():
     with pytest.raises(ValueError, match=r'min_depth: expected less than max_depth \(5\), got 10'):
-        RefinerConfig().with_values(min_depth=10.0, max_depth=5.0)
-    with pytest.raises(ValueError, match='solve_scale: expected 0, 1, 2 or 4, got 3'):
-        RefinerConfig().with_values(solve_scale=3)
+        RefinerConfig().with_values(**{'depth.min': 10.0, 'depth.max': 5.0})
+    with pytest.raises(ValueError, match='solver.scale: expected 0, 1, 2 or 4, got 3'):
+        RefinerConfig().with_values(**{'solver.scale': 3})

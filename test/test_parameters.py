@@ -73,7 +73,7 @@ class Tuned:
 def tuned():
     """Start the node; a whole number is given for a number."""
     process = subprocess.Popen(
-        [*NODE, '--ros-args', '-p', 'start_share:=1', '-p', 'iterations:=4'],
+        [*NODE, '--ros-args', '-p', 'start_share:=1', '-p', 'solver.iterations:=4'],
         stdout=subprocess.PIPE, text=True)
     rclpy.init()
     node = rclpy.create_node('tuner')
@@ -86,7 +86,7 @@ def tuned():
 
 def test_starts_from_defaults_and_overrides(tuned):
     assert tuned.ready == ['ready', '9', '1.0']  # the window of the preset paper
-    assert tuned.get('graph_window') == 9
+    assert tuned.get('graph.window') == 9
     assert tuned.get('iterations') == 4
     assert type(tuned.get('start_share')) is float
 
@@ -97,16 +97,16 @@ def test_every_tunable_is_a_parameter(tuned):
 
 def test_descriptors_carry_meaning_and_range(tuned):
     known = RefinerConfig.tunables()
-    window = tuned.describe('graph_window')
-    one = known['graph_window']
+    window = tuned.describe('graph.window')
+    one = known['graph.window']
     assert window.type == ParameterType.PARAMETER_INTEGER
     assert window.description == f'{one.meaning} [{one.unit}]'
     scope = window.integer_range[0]
     assert (scope.from_value, scope.to_value, scope.step) == (one.low, one.high, 2)
-    weight = tuned.describe('reg_lambda')
+    weight = tuned.describe('energy.reg_lambda')
     assert weight.type == ParameterType.PARAMETER_DOUBLE
     scope = weight.floating_point_range[0]
-    one = known['reg_lambda']
+    one = known['energy.reg_lambda']
     assert (scope.from_value, scope.to_value) == (one.low, one.high)
     solver = tuned.describe('solver')
     assert solver.additional_constraints == known['solver'].bounds
@@ -115,26 +115,27 @@ def test_descriptors_carry_meaning_and_range(tuned):
 
 
 def test_a_change_is_applied(tuned):
-    assert tuned.set_values(reg_lambda=2.5) == ['']
+    assert tuned.set_values(**{'energy.reg_lambda': 2.5}) == ['']
     assert tuned.said() == "changed ['reg_lambda'] 2.5 4"
-    assert tuned.get('reg_lambda') == 2.5
+    assert tuned.get('energy.reg_lambda') == 2.5
 
 
 def test_a_whole_number_is_a_number(tuned):
-    assert tuned.set_values(reg_lambda=3) == ['']
+    assert tuned.set_values(**{'energy.reg_lambda': 3}) == ['']
     assert tuned.said() == "changed ['reg_lambda'] 3.0 4"
-    assert type(tuned.get('reg_lambda')) is float
+    assert type(tuned.get('energy.reg_lambda')) is float
 
 
 @pytest.mark.parametrize('name, value, parts', [
-    ('reg_lambda', -1.0, ('reg_lambda', '0', '10000', '-1')),
-    ('reg_lambda', float('nan'), ('reg_lambda', '0', '10000', 'nan')),
-    ('reg_lambda', 'much', ('reg_lambda: expected number from 0 to 10000', "'much'")),
-    ('reg_lambda', True, ('reg_lambda: expected number from 0 to 10000', 'True')),
-    ('iterations', 2.0, ('iterations: expected integer from 0 to', '2.0')),
-    ('iterations', True, ('iterations: expected integer from 0 to', 'True')),
-    ('graph_window', 4, ('graph_window', '3', '15', '4', '2')),
-    ('graph_window', 99, ('graph_window', '3', '15', '99')),
+    ('energy.reg_lambda', -1.0, ('energy.reg_lambda', '0', '10000', '-1')),
+    ('energy.reg_lambda', float('nan'), ('energy.reg_lambda', '0', '10000', 'nan')),
+    ('energy.reg_lambda', 'much',
+     ('energy.reg_lambda: expected number from 0 to 10000', "'much'")),
+    ('energy.reg_lambda', True, ('energy.reg_lambda: expected number from 0 to 10000', 'True')),
+    ('iterations', 2.0, ('solver.iterations: expected integer from 0 to', '2.0')),
+    ('iterations', True, ('solver.iterations: expected integer from 0 to', 'True')),
+    ('graph.window', 4, ('graph.window', '3', '15', '4', '2')),
+    ('graph.window', 99, ('graph.window', '3', '15', '99')),
     ('solver', 'magic', ('solver: expected one of adam, irls', "'magic'")),
     ('start_preset', 'realtime', ('start_preset', 'read-only')),
 ])
@@ -146,9 +147,9 @@ def test_a_refused_value_is_told_and_the_old_kept(tuned, name, value, parts):
 
 
 @pytest.mark.parametrize('setting, text', [
-    ('graph_window:=4', 'refused graph_window: expected odd integer from 3 to 15, got 4'),
+    ('graph.window:=4', 'refused graph_window: expected odd integer from 3 to 15, got 4'),
     ('start_share:=2.0', 'refused start_share: expected number from 0 to 1, got 2.0'),
-    ('solver:=magic', "refused solver: expected one of adam, irls, got 'magic'"),
+    ('solver.method:=magic', "refused solver: expected one of adam, irls, got 'magic'"),
     ('start_preset:=3', 'refused start_preset: expected text, got 3 (int)'),
 ])
 def test_a_wrong_override_stops_the_start(setting, text):

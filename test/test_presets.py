@@ -30,7 +30,7 @@ def test_camera_preset(path):
     assert list(preset) == ['/**']  # any node name, in any namespace
     values = preset['/**']['ros__parameters']
     known = {name: value for name, value in values.items() if name in NodeConfig.tunables()}
-    config = NodeConfig(**known)
+    config = NodeConfig().with_values(**known)
     RefinerConfig().with_values(**{n: v for n, v in values.items() if n not in known})
     for name, value in values.items():
         if name.endswith('_topic'):

@@ -30,7 +30,7 @@ class Bench:
     def __init__(self, **settings):
         self.sets, self.jumps = [], []
         self.sync = Synchroniser(self.take, self.note_jump)
-        self.sync.use(TOPICS, NodeConfig(**settings))
+        self.sync.use(TOPICS, NodeConfig().with_values(**settings))
 
     def take(self, messages):
         self.sets.append(tuple(messages[topic].header.stamp.nanosec // 10 ** 6 +
@@ -141,5 +141,5 @@ def test_other_settings_start_anew_and_the_same_do_not():
     bench.add('depth', 1000)
     bench.sync.follow(TOPICS, NodeConfig(max_age=1.0))
     assert bench.sync.waiting('depth') == 1
-    bench.sync.follow(TOPICS, NodeConfig(exact_sync=True))
+    bench.sync.follow(TOPICS, NodeConfig().with_values(exact_sync=True))
     assert bench.sync.waiting('depth') == 0

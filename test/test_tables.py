@@ -33,7 +33,7 @@ def test_every_tunable_has_its_row():
     rows = [line for line in tables.markdown().splitlines() if line.startswith('| `')]
     names = [name for kind in tables.sets() for name in kind.tunables()]
     assert [row.split('`')[1] for row in rows] == names
-    one = RefinerConfig.tunables()['graph_window']
+    one = RefinerConfig.tunables()['graph.window']
     row = next(row for row in rows if '`graph_window`' in row)
     assert row == (f'| `graph_window` | `{one.default}` | {one.bounds} | {one.unit} '
                    f'| {one.meaning} |')

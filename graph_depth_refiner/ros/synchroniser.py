@@ -55,7 +55,8 @@ class Synchroniser:
         if config.exact_sync:
             self._sync = TimeSynchronizer(inputs, config.queue_size)
         else:
-            self._sync = ApproximateTimeSynchronizer(inputs, config.queue_size, config.slop)
+            self._sync = ApproximateTimeSynchronizer(inputs, config.queue_size,
+                                                     config.approximate_sync_tolerance_seconds)
         self._sync.registerCallback(self._matched)
         self._newest: dict[str, float] = {}
 
@@ -98,7 +99,8 @@ class Synchroniser:
         """Return by how much stamps may differ: never by more than half a frame, in seconds."""
         # depth and image only: a camera_info may come more often without being another one
         known = (sorted(self._periods[t]) for t in self.topics[:2] if t in self._periods)
-        return min([self._config.slop, *(0.5 * periods[len(periods) // 4] for periods in known)])
+        return min([self._config.approximate_sync_tolerance_seconds,
+                    *(0.5 * periods[len(periods) // 4] for periods in known)])
 
     def waiting(self, topic: str) -> int:
         """Return how many messages of a topic wait for the others."""
