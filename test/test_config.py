@@ -107,7 +107,7 @@ def test_settings_are_refused(setting, text):
 @pytest.mark.parametrize('name', PRESETS)
 def test_presets_are_within_bounds(name):
     got = preset(name)
-    assert all(getattr(got, key) == value for key, value in PRESETS[name].items())
+    assert all(got.value(key) == value for key, value in PRESETS[name].items())
 
 
 def test_unknown_preset_is_refused():
@@ -133,7 +133,7 @@ def test_names_are_unique_over_all_sets():
 
 
 def test_values_that_do_not_suit_each_other_are_refused():
-    with pytest.raises(ValueError, match=r'min_depth: expected less than max_depth \(5\), got 10'):
+    with pytest.raises(ValueError, match=r'depth.min: expected less than depth.max \(5\), got 10'):
         RefinerConfig().with_values(**{'depth.min': 10.0, 'depth.max': 5.0})
     with pytest.raises(ValueError, match='solver.scale: expected 0, 1, 2 or 4, got 3'):
         RefinerConfig().with_values(**{'solver.scale': 3})

@@ -87,7 +87,7 @@ def tuned():
 def test_starts_from_defaults_and_overrides(tuned):
     assert tuned.ready == ['ready', '9', '1.0']  # the window of the preset paper
     assert tuned.get('graph.window') == 9
-    assert tuned.get('iterations') == 4
+    assert tuned.get('solver.iterations') == 4
     assert type(tuned.get('start_share')) is float
 
 
@@ -108,21 +108,21 @@ def test_descriptors_carry_meaning_and_range(tuned):
     scope = weight.floating_point_range[0]
     one = known['energy.reg_lambda']
     assert (scope.from_value, scope.to_value) == (one.low, one.high)
-    solver = tuned.describe('solver')
-    assert solver.additional_constraints == known['solver'].bounds
+    solver = tuned.describe('solver.method')
+    assert solver.additional_constraints == known['solver.method'].bounds
     assert tuned.describe('start_preset').read_only
     assert not solver.read_only
 
 
 def test_a_change_is_applied(tuned):
     assert tuned.set_values(**{'energy.reg_lambda': 2.5}) == ['']
-    assert tuned.said() == "changed ['reg_lambda'] 2.5 4"
+    assert tuned.said() == "changed ['energy.reg_lambda'] 2.5 4"
     assert tuned.get('energy.reg_lambda') == 2.5
 
 
 def test_a_whole_number_is_a_number(tuned):
     assert tuned.set_values(**{'energy.reg_lambda': 3}) == ['']
-    assert tuned.said() == "changed ['reg_lambda'] 3.0 4"
+    assert tuned.said() == "changed ['energy.reg_lambda'] 3.0 4"
     assert type(tuned.get('energy.reg_lambda')) is float
 
 
@@ -132,11 +132,11 @@ def test_a_whole_number_is_a_number(tuned):
     ('energy.reg_lambda', 'much',
      ('energy.reg_lambda: expected number from 0 to 10000', "'much'")),
     ('energy.reg_lambda', True, ('energy.reg_lambda: expected number from 0 to 10000', 'True')),
-    ('iterations', 2.0, ('solver.iterations: expected integer from 0 to', '2.0')),
-    ('iterations', True, ('solver.iterations: expected integer from 0 to', 'True')),
+    ('solver.iterations', 2.0, ('solver.iterations: expected integer from 0 to', '2.0')),
+    ('solver.iterations', True, ('solver.iterations: expected integer from 0 to', 'True')),
     ('graph.window', 4, ('graph.window', '3', '15', '4', '2')),
     ('graph.window', 99, ('graph.window', '3', '15', '99')),
-    ('solver', 'magic', ('solver: expected one of adam, irls', "'magic'")),
+    ('solver.method', 'magic', ('solver.method: expected one of adam, irls', "'magic'")),
     ('start_preset', 'realtime', ('start_preset', 'read-only')),
 ])
 def test_a_refused_value_is_told_and_the_old_kept(tuned, name, value, parts):
@@ -147,9 +147,9 @@ def test_a_refused_value_is_told_and_the_old_kept(tuned, name, value, parts):
 
 
 @pytest.mark.parametrize('setting, text', [
-    ('graph.window:=4', 'refused graph_window: expected odd integer from 3 to 15, got 4'),
+    ('graph.window:=4', 'refused graph.window: expected odd integer from 3 to 15, got 4'),
     ('start_share:=2.0', 'refused start_share: expected number from 0 to 1, got 2.0'),
-    ('solver.method:=magic', "refused solver: expected one of adam, irls, got 'magic'"),
+    ('solver.method:=magic', "refused solver.method: expected one of adam, irls, got 'magic'"),
     ('start_preset:=3', 'refused start_preset: expected text, got 3 (int)'),
 ])
 def test_a_wrong_override_stops_the_start(setting, text):

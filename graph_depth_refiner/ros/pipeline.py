@@ -50,10 +50,10 @@ class Pipeline:
         self._enabled = True
         self.inputs: dict[str, InputTopic] = {}
         self.synchroniser: Synchroniser | None = None
+        forward_to(node)
         self.parameters = Parameters(node, on_change=self._changed)
         self.parameters.declare(preset(self.parameters.declare(NodeConfig()).preset))
         self._settings = self._current_settings()
-        forward_to(node)
         kernels.choose(self._settings.node.device, self._settings.refiner.backend)
         self.depth_role = self._settings.node.input_kind
         self._causes: set[str] = set()

@@ -72,10 +72,10 @@ class Shedder:
         share, scale = STAGES[self.stage]
         if self.stage == 0 or config.solver.mode != 'realtime':
             return config
-        return replace(
-            config, iterations=min(config.solver.iterations,
-                                   max(1, round(share * config.solver.iterations))),
-            solve_scale=max(config.solver.scale, scale))
+        iterations = config.solver.iterations
+        return replace(config, solver=replace(
+            config.solver, iterations=min(iterations, max(1, round(share * iterations))),
+            scale=max(config.solver.scale, scale)))
 
     def _change(self, by: int) -> None:
         if (self._last_change, by) == (-1, 1):

@@ -52,18 +52,18 @@ class Synchroniser:
         self.topics, self._config = topics, config
         self._filters = {topic: SimpleFilter() for topic in topics}
         inputs = list(self._filters.values())
-        if config.exact_sync:
-            self._sync = TimeSynchronizer(inputs, config.queue_size)
+        if config.approximate_sync:
+            self._sync = ApproximateTimeSynchronizer(
+                inputs, config.queue_size, config.approximate_sync_tolerance_seconds)
         else:
-            self._sync = ApproximateTimeSynchronizer(inputs, config.queue_size,
-                                                     config.approximate_sync_tolerance_seconds)
+            self._sync = TimeSynchronizer(inputs, config.queue_size)
         self._sync.registerCallback(self._matched)
         self._newest: dict[str, float] = {}
 
     def follow(self, topics: tuple[str, ...], config: NodeConfig) -> None:
         """Start anew with other topics or settings only where they are others."""
         def relevant(of: NodeConfig) -> tuple:
-            return of.exact_sync, of.queue_size, of.slop
+            return of.approximate_sync, of.queue_size, of.approximate_sync_tolerance_seconds
 
         if topics != self.topics or relevant(config) != relevant(self._config):
             self.use(topics, config)
