@@ -22,6 +22,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from graph_depth_refiner.config import preset, RefinerConfig, tunable, Tunables
+from graph_depth_refiner.ros.logs import forward_to
 from graph_depth_refiner.ros.parameters import Parameters
 
 
@@ -37,6 +38,7 @@ def main():
     """Run until interrupted."""
     rclpy.init()
     node = Node('tuned')
+    forward_to(node)
     parameters = Parameters(node, on_change=lambda names: report(sorted(names)))
 
     def report(names):

@@ -157,3 +157,56 @@ def test_a_wrong_override_stops_the_start(setting, text):
         [*NODE, '--ros-args', '-p', setting], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1] == text
+
+
+def run_until_ready(*arguments):
+    """Return what a node says of its values at the start, and on stderr until it ends."""
+    process = subprocess.Popen(
+        [*NODE, '--ros-args', *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True)
+    ready = process.stdout.readline().split()
+    process.send_signal(2)
+    _, said = process.communicate(timeout=30)
+    return ready, said
+
+
+def test_a_file_nests_groups(tmp_path):
+    path = tmp_path / 'values.yaml'
+    path.write_text('/**: {ros__parameters: {graph: {window: 5}, start_share: 0.75}}')
+    ready, said = run_until_ready('--params-file', str(path))
+    assert ready == ['ready', '5', '0.75']
+    assert 'now called' not in said
+
+
+def test_old_names_are_taken_at_the_start_and_said_once(tmp_path):
+    path = tmp_path / 'values.yaml'
+    path.write_text('/**: {ros__parameters: {graph_window: 5, iterations: 3, solver: irls}}')
+    ready, said = run_until_ready('--params-file', str(path))
+    assert ready[1] == '5'
+    for old, new in (('graph_window', 'graph.window'), ('iterations', 'solver.iterations'),
+                     ('solver', 'solver.method')):
+        assert said.count(f'[tuned]: {old}: now called {new}') == 1, said
+    assert said.count('now called') == 3
+
+
+def test_a_new_name_goes_before_an_old_one():
+    ready, _ = run_until_ready('-p', 'graph.window:=7', '-p', 'graph_window:=5')
+    assert ready[1] == '7'
+
+
+def test_an_old_name_is_set_as_the_new_one(tuned):
+    if not hasattr(rclpy.node.Node, 'add_pre_set_parameters_callback'):
+        pytest.skip('ROS 2 Humble refuses a name that is not declared before anybody is asked')
+    assert tuned.set_values(reg_lambda=6.5) == ['']
+    assert tuned.said() == "changed ['energy.reg_lambda'] 6.5 4"
+    assert tuned.get('energy.reg_lambda') == 6.5
+    assert 'reg_lambda' not in tuned.names()
+    reason, = tuned.set_values(reg_lambda=-6.5)
+    assert 'energy.reg_lambda' in reason
+    assert tuned.get('energy.reg_lambda') == 6.5
+
+
+def test_an_unknown_name_is_refused(tuned):
+    reason, = tuned.set_values(**{'graph.windows': 3})
+    assert 'undeclared' in reason
+    assert 'graph.windows' not in tuned.names()

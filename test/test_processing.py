@@ -124,7 +124,7 @@ def test_a_full_device_is_left_for_the_cpu():
         raise OutOfMemoryError('CUDA out of memory')
 
     work.refiner.refine = overflow
-    work.refiner._backend.device = 'cuda:0'
+    work.refiner._choice = work.refiner._choice._replace(device='cuda:0')
     with pytest.raises(MemoryError, match='cuda:0 is out of memory, the CPU computes from now'):
         work.process(job())
     work.process(job())
