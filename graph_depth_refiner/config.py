@@ -189,9 +189,9 @@ class Depth(Group):
     """Which measurements are valid."""
 
     group = 'depth'
-    min: float = tunable(
+    min: float = tunable(  # noqa: A003
         0.001, 'Depth below this is taken as invalid', unit='m', low=1e-6, high=1e6)
-    max: float = tunable(
+    max: float = tunable(  # noqa: A003
         1e5, 'Depth beyond this is taken as invalid', unit='m', low=1e-6, high=1e6)
 
     def __post_init__(self) -> None:
