@@ -57,14 +57,14 @@ class Tunable:
 
     def check(self, value: Any) -> Any:
         """Return the value in its own type, or raise ValueError in one sentence."""
-        if self.kind is float and type(value) is int and self.low <= value <= self.high:
+        if self.kind is float and type(value) is int and self._within(value):
             value = float(value)
         if type(value) is not self.kind:
             self._refuse(f'{_shown(value)} ({type(value).__name__})')
         if self.choices and value not in self.choices:
             self._refuse(_shown(value))
         if self.kind in (int, float):
-            if not self.low <= value <= self.high:  # nor is NaN
+            if not self._within(value):
                 self._refuse(_shown(value))
             if self.odd and value % 2 == 0:
                 self._refuse(_shown(value))
@@ -78,6 +78,10 @@ class Tunable:
             return self.check(self.kind(text))
         except (KeyError, ValueError):
             self._refuse(_shown(text))
+
+    def _within(self, value: float) -> bool:
+        """Say whether a number is within the bounds; NaN is not."""
+        return self.low is not None and self.high is not None and self.low <= value <= self.high
 
     def _refuse(self, got: str) -> None:
         raise ValueError(f'{self.name}: expected {self.bounds}, got {got}')
@@ -158,11 +162,12 @@ class Tunables(Group):
         """
         by_group: dict[str, dict[str, Any]] = {'': {}}
         for name, value in self._flat(values):
-            group, _, own = self.named(name).name.rpartition('.')
-            by_group.setdefault(group, {})[own] = new_value(name, value)
-        own = by_group.pop('')
-        groups = {name: replace(getattr(self, name), **some) for name, some in by_group.items()}
-        return replace(self, **own, **groups)
+            group, _, field_name = self.named(name).name.rpartition('.')
+            by_group.setdefault(group, {})[field_name] = new_value(name, value)
+        changed = by_group.pop('')
+        for group, some in by_group.items():
+            changed[group] = replace(getattr(self, group), **some)
+        return replace(self, **changed)
 
     def with_settings(self: C, settings: list[str]) -> C:
         """Return a copy changed by `name=value` texts, as the command line has them."""
