@@ -15,8 +15,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from functools import cache
+from operator import attrgetter
+from typing import Any, ClassVar, TypeVar
+
+from graph_depth_refiner.renamed import new_name, new_value
 
 _TUNABLE = 'tunable'
 C = TypeVar('C', bound='Tunables')
@@ -52,14 +57,14 @@ class Tunable:
 
     def check(self, value: Any) -> Any:
         """Return the value in its own type, or raise ValueError in one sentence."""
-        if self.kind is float and type(value) is int and self.low <= value <= self.high:
+        if self.kind is float and type(value) is int and self._within(value):
             value = float(value)
         if type(value) is not self.kind:
             self._refuse(f'{_shown(value)} ({type(value).__name__})')
         if self.choices and value not in self.choices:
             self._refuse(_shown(value))
         if self.kind in (int, float):
-            if not self.low <= value <= self.high:  # nor is NaN
+            if not self._within(value):
                 self._refuse(_shown(value))
             if self.odd and value % 2 == 0:
                 self._refuse(_shown(value))
@@ -73,6 +78,10 @@ class Tunable:
             return self.check(self.kind(text))
         except (KeyError, ValueError):
             self._refuse(_shown(text))
+
+    def _within(self, value: float) -> bool:
+        """Say whether a number is within the bounds; NaN is not."""
+        return self.low is not None and self.high is not None and self.low <= value <= self.high
 
     def _refuse(self, got: str) -> None:
         raise ValueError(f'{self.name}: expected {self.bounds}, got {got}')
@@ -93,36 +102,72 @@ def tunable(default: Any, meaning: str, **known: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Tunables:
-    """A frozen set of tunables, checked on construction."""
+class Group:
+    """Some tunables under a common name, checked on construction."""
+
+    group: ClassVar[str] = ''  # in front of their names, and the field that holds them
 
     def __post_init__(self) -> None:
         """Check every value against its bounds."""
-        for one in self.tunables().values():
-            object.__setattr__(self, one.name, one.check(getattr(self, one.name)))
+        for field_name, one in self._own().items():
+            object.__setattr__(self, field_name, one.check(getattr(self, field_name)))
 
     @classmethod
+    @cache
     def tunables(cls) -> dict[str, Tunable]:
-        """Return what is known of every tunable, by name."""
+        """Return what is known of every tunable, by its dotted name."""
+        known = {one.name: one for one in cls._own().values()}
+        for f in fields(cls):
+            if isinstance(f.default, Group):
+                known |= f.default.tunables()
+        return known
+
+    @classmethod
+    @cache
+    def _own(cls) -> dict[str, Tunable]:
+        """Return the tunables that are in no group below this one, by field."""
+        prefix = f'{cls.group}.' if cls.group else ''
         return {
-            f.name: Tunable(f.name, type(f.default), f.default, **f.metadata[_TUNABLE])
-            for f in fields(cls)
+            f.name: Tunable(
+                f'{prefix}{f.name}', type(f.default), f.default, **f.metadata[_TUNABLE])
+            for f in fields(cls) if _TUNABLE in f.metadata
         }
+
+
+@dataclass(frozen=True)
+class Tunables(Group):
+    """A frozen set of tunables, in groups or not, that people change by dotted names."""
 
     @classmethod
     def named(cls, name: str) -> Tunable:
         """Return one tunable, or raise ValueError for an unknown name."""
         known = cls.tunables()
-        if name not in known:
-            shown = name if name.isidentifier() and len(name) <= 80 else _shown(name)
+        now = new_name(name, known)
+        if now not in known:
+            plain = all(part.isidentifier() for part in name.split('.')) and len(name) <= 80
+            shown = name if plain else _shown(name)
             raise ValueError(f'{shown}: unknown name, expected one of {", ".join(known)}')
-        return known[name]
+        return known[now]
+
+    def value(self, name: str) -> Any:
+        """Return the value of a tunable by its dotted name."""
+        return attrgetter(self.named(name).name)(self)
 
     def with_values(self: C, **values: Any) -> C:
-        """Return a copy with some values changed; unknown names are refused."""
-        for name in values:
-            self.named(name)
-        return replace(self, **values)
+        """
+        Return a copy with some values changed; unknown names are refused.
+
+        Names are dotted, `**{'graph.window': 5}`, or a group has a mapping, as in YAML:
+        `graph={'window': 5}`.
+        """
+        by_group: dict[str, dict[str, Any]] = {'': {}}
+        for name, value in self._flat(values):
+            group, _, field_name = self.named(name).name.rpartition('.')
+            by_group.setdefault(group, {})[field_name] = new_value(name, value)
+        changed = by_group.pop('')
+        for group, some in by_group.items():
+            changed[group] = replace(getattr(self, group), **some)
+        return replace(self, **changed)
 
     def with_settings(self: C, settings: list[str]) -> C:
         """Return a copy changed by `name=value` texts, as the command line has them."""
@@ -134,79 +179,135 @@ class Tunables:
             values[name] = self.named(name).parse(text)
         return self.with_values(**values)
 
+    def _flat(self, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        for name, value in values.items():
+            if isinstance(value, Mapping) and isinstance(getattr(self, name, None), Group):
+                yield from ((f'{name}.{own}', inner) for own, inner in value.items())
+            else:
+                yield name, value
+
+
+# ------------------------------------------------------------------- refinement
 
 @dataclass(frozen=True)
-class RefinerConfig(Tunables):
-    """What the refinement does, with or without ROS."""
+class Depth(Group):
+    """Which measurements are valid."""
 
-    # measurement
-    min_depth: float = tunable(
+    group = 'depth'
+    min: float = tunable(  # noqa: A003
         0.001, 'Depth below this is taken as invalid', unit='m', low=1e-6, high=1e6)
-    max_depth: float = tunable(
+    max: float = tunable(  # noqa: A003
         1e5, 'Depth beyond this is taken as invalid', unit='m', low=1e-6, high=1e6)
 
-    # graph
-    graph_window: int = tunable(
-        3, 'Side B of the search window of a pixel', unit='px', low=3, high=15, odd=True)
-    graph_patch: int = tunable(
-        3, 'Side Q of the compared patches', unit='px', low=1, high=15, odd=True)
-    graph_neighbours: int = tunable(
-        0, 'Edges K kept per pixel, the heaviest first; 0 keeps all', low=0, high=224)
-    graph_sigma_intensity: float = tunable(
-        0.07, 'Patch difference that counts as similar, image in [0, 1]', low=1e-4, high=10.0)
-    graph_sigma_space: float = tunable(
-        3.0, 'Distance over which an edge fades', unit='px', low=0.1, high=100.0)
-    graph_color: bool = tunable(False, 'Compare patches in colour instead of grey')
-    graph_normalise: bool = tunable(True, 'Scale the weights of each pixel to sum 1')
+    def __post_init__(self) -> None:
+        """Check every value, and that there is something between them."""
+        super().__post_init__()
+        if self.min >= self.max:
+            raise ValueError(
+                f'depth.min: expected less than depth.max ({self.max:g}), got {self.min:g}')
 
-    # preparation of a single frame
+
+@dataclass(frozen=True)
+class Graph(Group):
+    """Which pixels are joined by the similarity of their patches, and how strongly."""
+
+    group = 'graph'
+    window: int = tunable(
+        3, 'Side B of the search window of a pixel', unit='px', low=3, high=15, odd=True)
+    patch: int = tunable(
+        3, 'Side Q of the compared patches', unit='px', low=1, high=15, odd=True)
+    neighbours: int = tunable(
+        0, 'Edges K kept per pixel, the heaviest first; 0 keeps all', low=0, high=224)
+    sigma_intensity: float = tunable(
+        0.07, 'Patch difference that counts as similar, image in [0, 1]', low=1e-4, high=10.0)
+    sigma_space: float = tunable(
+        3.0, 'Distance over which an edge fades', unit='px', low=0.1, high=100.0)
+    color: bool = tunable(False, 'Compare patches in colour instead of grey')
+    normalise: bool = tunable(True, 'Scale the weights of each pixel to sum 1')
+    symmetric: bool = tunable(
+        False, 'Give both directions of an edge the smaller of their weights')
+    tolerance: float = tunable(
+        0.012, 'Mean difference of the image in [0, 1] up to which the graph is kept',
+        low=0.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class Cleaning(Group):
+    """Which measurements are dropped or replaced before the solver sees them."""
+
+    group = 'cleaning'
     least_confidence: float = tunable(
-        0.0, 'Pixels of higher confidence are sure: others are filled from them',
+        0.0, 'Pixels of higher confidence are reliable: others are filled from them',
         low=0.0, high=1.0)
     speckle_area: int = tunable(
-        0, 'Sure pixels in patches of up to this area are dropped, and small patches '
+        0, 'Reliable pixels in patches of up to this area are dropped, and small patches '
         'outside the range of the large ones; 0 keeps all',
         unit='px', low=0, high=100000)
     speckle_step: float = tunable(
         1.0, 'Neighbours that differ by less belong to one patch, in noise units',
         low=0.0, high=1e6)
+    joint_median: bool = tunable(
+        False, 'Replace pixels that pixels of similar colour contradict by a joint weighted '
+        'median')
+    joint_median_sigma: float = tunable(
+        0.05, 'Difference of a colour channel that counts as similar, image in [0, 1]',
+        low=1e-4, high=10.0)
+
+
+@dataclass(frozen=True)
+class Holes(Group):
+    """What becomes of pixels without a measurement."""
+
+    group = 'holes'
     fill: str = tunable(
         'smooth', 'How holes are filled: smoothly, with the farther side, or by telling '
         'occlusions from other holes (stereo)', choices=('smooth', 'background', 'occlusion'))
-    vote: bool = tunable(False, 'Replace pixels that pixels of similar colour contradict')
-    vote_sigma: float = tunable(
-        0.05, 'Difference of a colour channel that counts as similar, image in [0, 1]',
-        low=1e-4, high=10.0)
-    plane_slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
-    depth_aware: int = tunable(
-        1, 'Times the graph is freed of edges across depth jumps; 0 leaves it to the image',
-        low=0, high=10)
-    depth_sigma: float = tunable(
-        1.5, 'Error of prediction between two planes over which their edge fades, in noise '
-        'units', low=1e-3, high=1e6)
-    graph_symmetric: bool = tunable(
-        False, 'Give both directions of an edge the smaller of their weights')
+
+
+@dataclass(frozen=True)
+class Planes(Group):
+    """The planes that the solver starts from, and what is done to those it ends with."""
+
+    group = 'planes'
+    start: bool = tunable(
+        True, 'Start from the best of the planes that are fitted around every pixel')
+    slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
     final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
 
-    # video: how the frames before help
-    temporal: bool = tunable(
-        True, 'Carry the planes of the last frame along the motion of the camera')
+
+@dataclass(frozen=True)
+class Edges(Group):
+    """How edges of the graph across depth jumps are weakened."""
+
+    group = 'edges'
+    passes: int = tunable(
+        1, 'Times the graph is freed of edges across depth jumps; 0 leaves it to the image',
+        low=0, high=10)
+    sigma: float = tunable(
+        1.5, 'Error of prediction between two planes over which their edge fades, in noise '
+        'units', low=1e-3, high=1e6)
+
+
+@dataclass(frozen=True)
+class Temporal(Group):
+    """How the frames before help in a video."""
+
+    group = 'temporal'
+    enabled: bool = tunable(
+        True, 'Warp the planes of the last frame along the motion of the camera')
     evidence_limit: float = tunable(
-        20.0, 'Most frames that the carried planes count for', low=0.0, high=1e4)
+        20.0, 'Most frames that the warped planes count for', low=0.0, high=1e4)
     motion: str = tunable(
         'auto', 'How the motion of the camera is found: from the poses of the frames where '
         'they have one, else from the frames; always from the frames; or it stands still',
         choices=('auto', 'frames', 'none'))
-    plane_start: bool = tunable(
-        True, 'Start from planes that every pixel elects among those fitted around it')
-    graph_tolerance: float = tunable(
-        0.012, 'Mean difference of the image in [0, 1] up to which the graph is kept',
-        low=0.0, high=1.0)
-    solve_scale: int = tunable(
-        0, 'Pixels per side of a pixel that is solved for, 1, 2 or 4; the planes are then '
-        'lifted to full resolution; 0 chooses by size', low=0, high=4)
 
-    # energy
+
+@dataclass(frozen=True)
+class Energy(Group):
+    """What is minimised."""
+
+    group = 'energy'
     regulariser: str = tunable(
         'planar', "Norms of the regulariser: the paper's, NLTGV, or l2 over a neighbourhood",
         choices=('planar', 'nltgv', 'neighbourhood'))
@@ -221,8 +322,13 @@ class RefinerConfig(Tunables):
         'so that it gives way where things are curved; 0 keeps it the same everywhere',
         unit='noise units/px', low=0.0, high=1e6)
 
-    # solver
-    solver: str = tunable('adam', 'Minimiser of the energy', choices=('adam', 'irls'))
+
+@dataclass(frozen=True)
+class Solver(Group):
+    """How it is minimised."""
+
+    group = 'solver'
+    method: str = tunable('adam', 'Minimiser of the energy', choices=('adam', 'irls'))
     mode: str = tunable(
         'realtime', 'A fixed number of steps, or on until the energy settles',
         choices=('realtime', 'converged'))
@@ -246,37 +352,53 @@ class RefinerConfig(Tunables):
     time_budget_ms: float = tunable(
         0.0, 'The solver stops once the refinement of a frame has taken this long; 0 is no limit',
         unit='ms', low=0.0, high=1e6)
+    scale: int = tunable(
+        0, 'Pixels per side of a pixel that is solved for, 1, 2 or 4; the planes are then '
+        'upsampled to full resolution; 0 chooses by size', low=0, high=4)
+
+    def __post_init__(self) -> None:
+        """Check every value, and the one that its range does not say all about."""
+        super().__post_init__()
+        if self.scale == 3:
+            raise ValueError('solver.scale: expected 0, 1, 2 or 4, got 3')
+
+
+@dataclass(frozen=True)
+class RefinerConfig(Tunables):
+    """What the refinement does, with or without ROS."""
+
     backend: str = tunable(
         'auto', 'Implementation: fused kernels on a CPU, plain torch, or compiled torch',
         choices=('auto', 'fused', 'torch', 'compiled'))
-
-    def __post_init__(self) -> None:
-        """Check every value, and those that must suit each other."""
-        super().__post_init__()
-        if self.min_depth >= self.max_depth:
-            raise ValueError(f'min_depth: expected less than max_depth ({self.max_depth:g}), '
-                             f'got {self.min_depth:g}')
-        if self.solve_scale == 3:
-            raise ValueError('solve_scale: expected 0, 1, 2 or 4, got 3')
+    depth: Depth = Depth()
+    cleaning: Cleaning = Cleaning()
+    holes: Holes = Holes()
+    graph: Graph = Graph()
+    planes: Planes = Planes()
+    temporal: Temporal = Temporal()
+    edges: Edges = Edges()
+    energy: Energy = Energy()
+    solver: Solver = Solver()
 
 
 PAPER = {
-    'graph_window': 9, 'graph_patch': 3, 'graph_neighbours': 20,
-    'graph_sigma_intensity': 0.07, 'graph_sigma_space': 3.0,
-    'reg_lambda': 25.0, 'reg_lambda_coarse': 15.0, 'reg_alpha': 3.5,
-    'levels': 2, 'level_ratio': 2,
-    'fill': 'background', 'plane_start': False, 'temporal': False, 'depth_aware': 0,
-    'learning_rate': 1.0,
+    'holes.fill': 'background',
+    'graph.window': 9, 'graph.patch': 3, 'graph.neighbours': 20,
+    'graph.sigma_intensity': 0.07, 'graph.sigma_space': 3.0,
+    'planes.start': False, 'temporal.enabled': False, 'edges.passes': 0,
+    'energy.reg_lambda': 25.0, 'energy.reg_lambda_coarse': 15.0, 'energy.reg_alpha': 3.5,
+    'solver.levels': 2, 'solver.level_ratio': 2, 'solver.learning_rate': 1.0,
 }
 
 STEREO = {
-    'graph_window': 5,
-    'least_confidence': 0.5, 'speckle_area': 30, 'fill': 'occlusion', 'vote': True,
-    'plane_start': False, 'temporal': False,
-    'plane_slopes': True, 'depth_aware': 2, 'depth_sigma': 1.0, 'graph_symmetric': True,
-    'final_median': True,
-    'reg_lambda': 25.0, 'reg_alpha': 3.5,
-    'iterations': 30, 'learning_rate': 0.3, 'rate_decay': 0.2, 'slope_rate': 0.15,
+    'cleaning.least_confidence': 0.5, 'cleaning.speckle_area': 30,
+    'cleaning.joint_median': True, 'holes.fill': 'occlusion',
+    'graph.window': 5, 'graph.symmetric': True,
+    'planes.start': False, 'planes.slopes': True, 'planes.final_median': True,
+    'temporal.enabled': False, 'edges.passes': 2, 'edges.sigma': 1.0,
+    'energy.reg_lambda': 25.0, 'energy.reg_alpha': 3.5,
+    'solver.iterations': 30, 'solver.learning_rate': 0.3, 'solver.rate_decay': 0.2,
+    'solver.slope_rate': 0.15,
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -290,7 +412,28 @@ def preset(name: str, **values: Any) -> RefinerConfig:
     """Return the named preset, with some values changed."""
     if name not in PRESETS:
         raise ValueError(f'preset: expected one of {", ".join(PRESETS)}, got {name!r}')
-    return RefinerConfig().with_values(**{**PRESETS[name], **values})
+    return RefinerConfig().with_values(**PRESETS[name]).with_values(**values)
+
+
+# ------------------------------------------------------------------------- node
+
+@dataclass(frozen=True)
+class Confidence(Group):
+    """What the confidence image means."""
+
+    group = 'confidence'
+    preset: str = tunable(
+        'unit', 'Meaning of the confidence image; none: derived from the depth instead',
+        choices=('zed', 'l515', 'tof_amplitude', 'unit', 'percent', 'none'))
+    scale: float = tunable(
+        0.0, "Value of the confidence image that means 1; 0 is the preset's",
+        low=0.0, high=1e9)
+    polarity: str = tunable(
+        'preset', 'Whether higher or lower values are better',
+        choices=('preset', 'higher', 'lower'))
+    threshold: float = tunable(
+        -1.0, "Confidence below this counts as none; negative is the preset's",
+        low=-1.0, high=1.0)
 
 
 @dataclass(frozen=True)
@@ -315,7 +458,7 @@ class NodeConfig(Tunables):
         choices=('depth', 'disparity'), fixed=True)
     image_transport: str = tunable(
         'raw', 'Transport of the image', choices=('raw', 'compressed'), fixed=True)
-    depth_transport: str = tunable(
+    depth_image_transport: str = tunable(
         'raw', 'Transport of the depth image', choices=('raw', 'compressedDepth'), fixed=True)
     use_confidence: str = tunable(
         'auto', 'Wait for a confidence image with every depth image; auto: while somebody '
@@ -328,8 +471,9 @@ class NodeConfig(Tunables):
     # synchronisation
     queue_size: int = tunable(
         5, 'Messages of a topic that wait for those of the others', low=1, high=1000)
-    exact_sync: bool = tunable(False, 'Match equal stamps only')
-    slop: float = tunable(
+    approximate_sync: bool = tunable(
+        True, 'Match stamps that differ a little; else equal ones only')
+    approximate_sync_tolerance_seconds: float = tunable(
         0.02, 'Stamps that differ by less are matched, if by no more than half a frame',
         unit='s', low=1e-6, high=10.0)
     jump_back: float = tunable(
@@ -339,20 +483,6 @@ class NodeConfig(Tunables):
         unit='s', low=0.0, high=1e6)
     max_pixels: int = tunable(
         16777216, 'Images of more pixels are refused', unit='px', low=1, high=268435456)
-
-    # confidence
-    confidence_preset: str = tunable(
-        'unit', 'Meaning of the confidence image; none: derived from the depth instead',
-        choices=('zed', 'l515', 'tof_amplitude', 'unit', 'percent', 'none'))
-    confidence_scale: float = tunable(
-        0.0, "Value of the confidence image that means 1; 0 is the preset's",
-        low=0.0, high=1e9)
-    confidence_polarity: str = tunable(
-        'preset', 'Whether higher or lower values are better',
-        choices=('preset', 'higher', 'lower'))
-    confidence_threshold: float = tunable(
-        -1.0, "Confidence below this counts as none; negative is the preset's",
-        low=-1.0, high=1.0)
 
     # camera
     distortion: str = tunable(
@@ -368,3 +498,5 @@ class NodeConfig(Tunables):
     # load
     shed_load: bool = tunable(
         True, 'Under overload take fewer steps, then solve at a lower resolution')
+
+    confidence: Confidence = Confidence()

@@ -97,20 +97,20 @@ class DepthRefiner:
         if not measured.m.any():
             self.reset()
             return empty(measured)
-        if self.config.plane_start:
+        if self.config.planes.start:
             return self._refine_video(frame, measured, clock)
         return self._refine_single(frame, measured, clock)
 
     def _refine_video(self, frame: Frame, measured: Measured, clock: StageClock) -> Refined:
         """Start from planes of this frame and of the past, take a few steps, remember."""
         config, k = self.config, self._kernels
-        scale = resolution.scale_of(config.solve_scale, measured.d.shape)
+        scale = resolution.scale_of(config.solver.scale, measured.d.shape)
         full, level = video.solve_level(k, measured, frame.image, scale)
         past = self.state if video.still_applies(self.state, frame, level) else None
         clock.done('scale')
         graph = patch_graph.update_graph(k, past and past.graph, level.guide, config)
         clock.done('graph')
-        start = video.begin(k, level, past if config.temporal else None, frame, config,
+        start = video.begin(k, level, past if config.temporal.enabled else None, frame, config,
                             clock)
         weights = video.aware(k, graph.weights, start, level, config)
         clock.done('depth-aware')
@@ -145,7 +145,7 @@ class DepthRefiner:
             self.config, deadline=deadline(clock, self.config), guide=guide)
         clock.done('solve')
         planes = self._kernels.numpy(solution.x)
-        if self.config.final_median:
+        if self.config.planes.final_median:
             planes = median(planes)
         if solution.status is Status.WORSE:
             return safety.as_input(
@@ -156,7 +156,7 @@ class DepthRefiner:
 
 def deadline(clock: StageClock, config: RefinerConfig) -> float:
     """Return when the solver has to stop, of time.perf_counter."""
-    budget = config.time_budget_ms
+    budget = config.solver.time_budget_ms
     return clock.start + 1e-3 * budget if budget > 0 else math.inf
 
 
@@ -164,7 +164,7 @@ def finish(describe: Callable, solution: Solution, planes: np.ndarray, measured:
            config: RefinerConfig, clock: StageClock, frame_count: np.ndarray,
            hit_rate: float = 0.0) -> Refined:
     """Turn planes of inverse depth into depth, normals and what is known of them."""
-    limits = (1 / config.max_depth, 1 / config.min_depth)
+    limits = (1 / config.depth.max, 1 / config.depth.min)
     described = describe(planes, measured.d, measured.m, frame_count, measured.unit,
                          measured.intrinsics, limits)
     clock.done('finish')

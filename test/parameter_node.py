@@ -22,6 +22,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from graph_depth_refiner.config import preset, RefinerConfig, tunable, Tunables
+from graph_depth_refiner.ros.logs import forward_to
 from graph_depth_refiner.ros.parameters import Parameters
 
 
@@ -37,18 +38,19 @@ def main():
     """Run until interrupted."""
     rclpy.init()
     node = Node('tuned')
+    forward_to(node)
     parameters = Parameters(node, on_change=lambda names: report(sorted(names)))
 
     def report(names):
         config = parameters.values(RefinerConfig)
-        print('changed', names, config.reg_lambda, config.iterations, flush=True)
+        print('changed', names, config.energy.reg_lambda, config.solver.iterations, flush=True)
 
     try:
         start = parameters.declare(Start())
         parameters.declare(preset(start.start_preset))
     except ValueError as error:
         sys.exit(f'refused {error}')
-    print('ready', parameters.values(RefinerConfig).graph_window, start.start_share, flush=True)
+    print('ready', parameters.values(RefinerConfig).graph.window, start.start_share, flush=True)
     with suppress(KeyboardInterrupt, ExternalShutdownException):
         rclpy.spin(node)
 

@@ -134,7 +134,7 @@ def test_the_reference_minimises_the_same_energy():
     stages = kernels.select('cpu', 'fused')
     state = stages.adam.init(
         x, stages.build_graph(guide, config), d, m, UNIT,
-        Terms(config.reg_lambda, config.reg_alpha))
+        Terms(config.energy.reg_lambda, config.energy.reg_alpha))
     tensors = [torch.from_numpy(values) for values in (x, d, m)]
     plain = reference.Solver(
         reference.Lists(torch.from_numpy(guide), config), *tensors, UNIT, config)

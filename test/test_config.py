@@ -18,7 +18,14 @@ from dataclasses import dataclass, FrozenInstanceError
 import pytest
 
 from graph_depth_refiner.cli.tables import sets
-from graph_depth_refiner.config import preset, PRESETS, RefinerConfig, tunable, Tunables
+from graph_depth_refiner.config import (
+    Group,
+    preset,
+    PRESETS,
+    RefinerConfig,
+    tunable,
+    Tunables,
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,22 @@ class Sample(Tunables):
     share: float = tunable(0.5, 'A share', unit='m', low=0.0, high=1.0)
     kind: str = tunable('a', 'A kind', choices=('a', 'b'))
     name: str = tunable('', 'A name', fixed=True)
+
+
+@dataclass(frozen=True)
+class Grouped(Group):
+    """One tunable in a group."""
+
+    group = 'sample'
+    count: int = tunable(3, 'A count', low=1, high=9, odd=True)
+
+
+@dataclass(frozen=True)
+class Nested(Tunables):
+    """One tunable in a group and one in none."""
+
+    sole: float = tunable(1.0, 'A number', low=0.0, high=9.0)
+    sample: Grouped = Grouped()
 
 
 REFUSED = {
@@ -63,6 +86,34 @@ def test_refuses_with_name_bounds_and_what_came(name, value, text):
     assert str(error.value) == text
     with pytest.raises(ValueError):
         Sample().with_values(**{name: value})
+
+
+def test_a_group_is_changed_by_dotted_names_or_as_in_yaml():
+    expected = Nested(sample=Grouped(count=5), sole=2.0)
+    assert Nested().with_values(**{'sample.count': 5, 'sole': 2}) == expected
+    assert Nested().with_values(sample={'count': 5}, sole=2) == expected
+    assert Nested().with_settings(['sample.count=5', 'sole=2']) == expected
+    assert Nested().with_values(sample={'count': 5}).value('sample.count') == 5
+    assert Nested().with_values(**{'sample.count': 5}).with_values(sole=2) == expected
+
+
+@pytest.mark.parametrize('values, text', [
+    ({'sample.count': 4}, 'sample.count: expected odd integer from 1 to 9, got 4'),
+    ({'sample': {'count': 4}}, 'sample.count: expected odd integer from 1 to 9, got 4'),
+    ({'sample': {'coutn': 5}}, 'sample.coutn: unknown name, expected one of sole, sample.count'),
+    ({'sample': 5}, 'sample: unknown name, expected one of sole, sample.count'),
+    ({'count': 5}, 'count: unknown name, expected one of sole, sample.count'),
+    ({'sole': {'count': 5}}, "sole: expected number from 0 to 9, got {'count': 5} (dict)"),
+])
+def test_a_group_is_refused_by_its_dotted_name(values, text):
+    with pytest.raises(ValueError) as error:
+        Nested().with_values(**values)
+    assert str(error.value) == text
+
+
+def test_a_group_alone_is_checked_too():
+    with pytest.raises(ValueError, match='^sample.count: expected'):
+        Grouped(count=4)
 
 
 def test_takes_a_whole_number_for_a_number():
@@ -107,7 +158,7 @@ def test_settings_are_refused(setting, text):
 @pytest.mark.parametrize('name', PRESETS)
 def test_presets_are_within_bounds(name):
     got = preset(name)
-    assert all(getattr(got, key) == value for key, value in PRESETS[name].items())
+    assert all(got.value(key) == value for key, value in PRESETS[name].items())
 
 
 def test_unknown_preset_is_refused():
@@ -117,7 +168,9 @@ def test_unknown_preset_is_refused():
 
 @pytest.mark.parametrize('kind', sets())
 def test_every_tunable_is_complete(kind):
-    for one in kind.tunables().values():
+    for name, one in kind.tunables().items():
+        assert one.name == name
+        assert kind().value(name) == one.default
         assert one.meaning
         assert one.kind in (bool, int, float, str)
         if one.kind in (int, float):
@@ -133,7 +186,7 @@ def test_names_are_unique_over_all_sets():
 
 
 def test_values_that_do_not_suit_each_other_are_refused():
-    with pytest.raises(ValueError, match=r'min_depth: expected less than max_depth \(5\), got 10'):
-        RefinerConfig().with_values(min_depth=10.0, max_depth=5.0)
-    with pytest.raises(ValueError, match='solve_scale: expected 0, 1, 2 or 4, got 3'):
-        RefinerConfig().with_values(solve_scale=3)
+    with pytest.raises(ValueError, match=r'depth.min: expected less than depth.max \(5\), got 10'):
+        RefinerConfig().with_values(**{'depth.min': 10.0, 'depth.max': 5.0})
+    with pytest.raises(ValueError, match='solver.scale: expected 0, 1, 2 or 4, got 3'):
+        RefinerConfig().with_values(**{'solver.scale': 3})

@@ -64,7 +64,7 @@ def digest(config):
 
 def digests(presets):
     """Return the hashes of some presets."""
-    return {name: digest(preset(name, iterations=6)) for name in presets}
+    return {name: digest(preset(name, **{'solver.iterations': 6})) for name in presets}
 
 
 PRESETS = ('realtime', 'stereo', 'paper')

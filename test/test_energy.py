@@ -39,7 +39,7 @@ def random_problem(window: int, seed: int):
     d = 4 * random(*shape) - 2
     d[:2] = 0.5  # ... and data met exactly
     m = random(*shape) * (random(*shape) > 0.3)
-    config = preset('realtime', graph_window=window, graph_neighbours=5)
+    config = preset('realtime', **{'graph.window': window, 'graph.neighbours': 5})
     return z, graph.build(0.1 * random(*shape), config), d, m
 
 

@@ -92,7 +92,8 @@ def test_noise_of_a_sensor_that_rounds_is_not_none():
     np.full((6, 8), 13107, np.uint16), np.full((6, 8, 3), 0.2), np.full((6, 8), 0.2, np.float32)])
 @pytest.mark.parametrize('color', [False, True])
 def test_guides_of_every_kind_of_image(image, color):
-    measured = measure(Frame(**{**GOOD, 'image': image}), RefinerConfig(graph_color=color))
+    measured = measure(Frame(**{**GOOD, 'image': image}),
+                       RefinerConfig().with_values(**{'graph.color': color}))
     assert measured.guide.shape == ((3, 6, 8) if color else (6, 8))
     assert measured.guide.dtype == np.float32
     np.testing.assert_allclose(measured.guide, 0.2, atol=1e-6)

@@ -27,10 +27,10 @@ from graph_depth_refiner.core.problem import offsets
 BACKENDS = ('fused', 'torch')
 SETTINGS = (
     {},
-    {'graph_neighbours': 7},
-    {'graph_window': 9, 'graph_patch': 5, 'graph_neighbours': 20, 'graph_normalise': False},
-    {'graph_window': 3, 'graph_patch': 7},
-    {'graph_patch': 1, 'graph_normalise': False},
+    {'graph.neighbours': 7},
+    {'graph.window': 9, 'graph.patch': 5, 'graph.neighbours': 20, 'graph.normalise': False},
+    {'graph.window': 3, 'graph.patch': 7},
+    {'graph.patch': 1, 'graph.normalise': False},
 )
 
 
@@ -38,9 +38,9 @@ def brute_force(guide: np.ndarray, config: RefinerConfig) -> np.ndarray:
     """Weigh edge by edge in float64; the image is extended by its edge pixels."""
     guide = guide.reshape(-1, *guide.shape[-2:]).astype(np.float64)  # C H W
     height, width = guide.shape[1:]
-    q = config.graph_patch // 2
+    q = config.graph.patch // 2
     padded = np.pad(guide, ((0, 0), (q, q), (q, q)), 'edge')
-    steps = offsets(config.graph_window)
+    steps = offsets(config.graph.window)
     w = np.zeros((len(steps), height, width))
     for y in range(height):
         for x in range(width):
@@ -50,15 +50,15 @@ def brute_force(guide: np.ndarray, config: RefinerConfig) -> np.ndarray:
                     here = padded[:, y:y + 2 * q + 1, x:x + 2 * q + 1]
                     there = padded[:, y + dy:y + dy + 2 * q + 1, x + dx:x + dx + 2 * q + 1]
                     exponent = (
-                        ((here - there) ** 2).sum() / (2 * config.graph_sigma_intensity ** 2)
-                        + (dy * dy + dx * dx) / (2 * config.graph_sigma_space ** 2))
+                        ((here - there) ** 2).sum() / (2 * config.graph.sigma_intensity ** 2)
+                        + (dy * dy + dx * dx) / (2 * config.graph.sigma_space ** 2))
                     edges.append((exponent, o))
             edges.sort()
-            kept = edges[:config.graph_neighbours] if config.graph_neighbours else edges
-            least = kept[0][0] if config.graph_normalise and kept else 0  # cancels below
+            kept = edges[:config.graph.neighbours] if config.graph.neighbours else edges
+            least = kept[0][0] if config.graph.normalise and kept else 0  # cancels below
             for exponent, o in kept:
                 w[o, y, x] = math.exp(least - exponent)
-            if config.graph_normalise and kept:
+            if config.graph.normalise and kept:
                 w[:, y, x] /= w[:, y, x].sum()
     return w
 
@@ -75,7 +75,7 @@ def build(backend: str, guide: np.ndarray, config: RefinerConfig) -> np.ndarray:
 def test_graph_is_that_of_the_double_loop(backend, settings, shape):
     """Every weight agrees, borders and images smaller than the window included."""
     guide = np.random.default_rng(1).random(shape, dtype=np.float32)
-    config = preset('realtime', graph_sigma_intensity=0.3, **settings)
+    config = preset('realtime', **{'graph.sigma_intensity': 0.3}, **settings)
     expected = brute_force(guide, config)
     w = build(backend, guide, config)
     # float32 exponents of up to 20 are known to 20 * 2^-23, so are the weights, relatively
@@ -86,7 +86,7 @@ def test_graph_is_that_of_the_double_loop(backend, settings, shape):
 def test_weights_of_unlike_patches_still_sum_to_one(backend):
     """Exponents far beyond the range of exp are no reason to lose a pixel."""
     guide = np.random.default_rng(2).random((8, 9), dtype=np.float32)
-    config = preset('realtime', graph_sigma_intensity=0.01)
+    config = preset('realtime', **{'graph.sigma_intensity': 0.01})
     w = build(backend, guide, config)
     np.testing.assert_allclose(w.sum(axis=0), 1, rtol=1e-5)
     # the exponents are about 10^4, so float32 knows their differences to some 10^-3
@@ -106,7 +106,7 @@ def test_ties_are_resolved_alike():
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_equal_weights_keep_the_earlier_offset(backend):
     """In a flat image the 4 nearest are equal; K = 2 keeps those above and to the left."""
-    config = preset('realtime', graph_window=5, graph_neighbours=2)
+    config = preset('realtime', **{'graph.window': 5, 'graph.neighbours': 2})
     w = build(backend, np.full((5, 5), 0.5, np.float32), config)
     kept = [step for step, weight in zip(offsets(5), w[:, 2, 2]) if weight > 0]
     assert kept == [(-1, 0), (0, -1)]
@@ -131,7 +131,7 @@ def test_symmetrise_takes_the_smaller_of_both_directions(backend):
     stages = kernels.select('cpu', backend)
     guide = np.random.default_rng(5).random((7, 6), dtype=np.float32)
     config = preset(
-        'realtime', graph_window=5, graph_sigma_intensity=0.5, graph_neighbours=9)
+        'realtime', **{'graph.window': 5, 'graph.sigma_intensity': 0.5, 'graph.neighbours': 9})
     w = build(backend, guide, config)
     both = stages.array(w.copy())
     stages.symmetrise(both)

@@ -23,7 +23,7 @@ from graph_depth_refiner.core import kernels
 from graph_depth_refiner.core.band_changes import BAND, TILE
 from graph_depth_refiner.core.patch_graph import update
 
-CONFIG = RefinerConfig(graph_window=5)
+CONFIG = RefinerConfig().with_values(**{'graph.window': 5})
 SHAPE = (8 * BAND, 70)
 
 
@@ -63,7 +63,7 @@ def test_a_changed_part_is_rebuilt_with_its_halo(backend, guide):
 
 def test_noise_keeps_what_it_was_built_from(backend, guide):
     cached = update(backend, None, guide, CONFIG)
-    noisy = guide + np.float32(0.3 * CONFIG.graph_tolerance)
+    noisy = guide + np.float32(0.3 * CONFIG.graph.tolerance)
     cached = update(backend, cached, noisy, CONFIG)
     assert cached.hit_rate == 1
     assert (cached.guide == guide).all()
@@ -73,14 +73,14 @@ def test_slow_change_adds_up(backend, guide):
     # each frame is close to the last one, but the graph remembers what it was built from
     cached = update(backend, None, guide, CONFIG)
     for k in range(1, 4):
-        frame = guide + np.float32(0.4 * k * CONFIG.graph_tolerance)
+        frame = guide + np.float32(0.4 * k * CONFIG.graph.tolerance)
         cached = update(backend, cached, frame, CONFIG)
     assert cached.hit_rate == 0 and (cached.guide == frame).all()
 
 
 def test_other_settings_or_sizes_build_anew(backend, guide):
     cached = update(backend, None, guide, CONFIG)
-    other = CONFIG.with_values(graph_sigma_intensity=0.2)
+    other = CONFIG.with_values(**{'graph.sigma_intensity': 0.2})
     assert update(backend, cached, guide, other).hit_rate == 0
     assert update(backend, cached, guide[:, :50].copy(), CONFIG).weights.shape[-1] == 50
 

@@ -35,7 +35,7 @@ def random_problem(shape=(12, 20), seed=0):
     d = 2 * UNIT * rng.standard_normal(shape).astype(np.float32)
     m = (rng.random(shape) > 0.3).astype(np.float32)
     stages = kernels.select('cpu', 'fused')
-    config = preset('realtime', graph_neighbours=6)
+    config = preset('realtime', **{'graph.neighbours': 6})
     w = stages.build_graph(0.2 * rng.random(shape, dtype=np.float32), config)
     return x, w, d, m
 

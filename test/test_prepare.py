@@ -21,7 +21,7 @@ from graph_depth_refiner.core import kernels
 
 BOTH = pytest.mark.parametrize('backend', ['torch', 'fused'])
 SHAPE = (18, 26)
-CONFIG = RefinerConfig(graph_window=5)
+CONFIG = RefinerConfig().with_values(**{'graph.window': 5})
 CENTRE = (9, 13)
 
 

@@ -13,6 +13,7 @@
 # limitations under the License.
 """The files of config/ say only what the node understands."""
 
+from dataclasses import fields
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -29,9 +30,9 @@ def test_camera_preset(path):
     preset = yaml.safe_load(path.read_text())
     assert list(preset) == ['/**']  # any node name, in any namespace
     values = preset['/**']['ros__parameters']
-    known = {name: value for name, value in values.items() if name in NodeConfig.tunables()}
-    config = NodeConfig(**known)
-    RefinerConfig().with_values(**{n: v for n, v in values.items() if n not in known})
+    mine = {one.name for one in fields(NodeConfig)}
+    config = NodeConfig().with_values(**{n: v for n, v in values.items() if n in mine})
+    RefinerConfig().with_values(**{n: v for n, v in values.items() if n not in mine})
     for name, value in values.items():
         if name.endswith('_topic'):
             assert not value.startswith('/')  # relative, for several cameras in one system

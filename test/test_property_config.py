@@ -37,7 +37,7 @@ def test_values(of, value):
     kind, one = of
     config = outcome(kind().with_values, **{one.name: value})
     if config is not None:
-        taken = getattr(config, one.name)
+        taken = config.value(one.name)
         assert type(taken) is one.kind
         assert taken == value
         if one.kind in (int, float):
@@ -51,7 +51,7 @@ def test_settings_of_the_command_line(of, text):
     kind, one = of
     config = outcome(kind().with_settings, [f'{one.name}={text}'])
     if config is not None:
-        assert type(getattr(config, one.name)) is one.kind
+        assert type(config.value(one.name)) is one.kind
 
 
 @given(st.text(max_size=30), st.text(max_size=10))

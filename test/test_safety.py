@@ -127,7 +127,8 @@ def test_any_shape(shape, color):
 @pytest.mark.skipif(not LONG, reason='takes gigabytes: GRAPH_DEPTH_REFINER_FUZZ=long runs it')
 @pytest.mark.parametrize('shape', [(3072, 4096), (1, 16384), (16384, 1)])
 def test_the_largest_shapes(shape):
-    refined = refine(frame_of(wall(shape, 2.0)), RefinerConfig(iterations=2))
+    refined = refine(frame_of(wall(shape, 2.0)),
+                     RefinerConfig().with_values(**{'solver.iterations': 2}))
     assert np.nanmax(np.abs(refined.depth - 2)) < 0.2
 
 
@@ -184,7 +185,8 @@ def test_a_frame_that_gets_worse_is_returned_as_it_came():
     depth = wall((24, 32), 2.0)
     depth[3:5, 4:9] = 0
     frame = frame_of(depth)
-    refined = refine(frame, RefinerConfig(learning_rate=100.0, rate_decay=1.0, iterations=3))
+    refined = refine(frame, RefinerConfig().with_values(
+        **{'solver.learning_rate': 100.0, 'solver.rate_decay': 1.0, 'solver.iterations': 3}))
     assert refined.status is Status.WORSE
     assert np.array_equal(refined.depth, np.where(depth > 0, depth, np.nan), equal_nan=True)
     assert (refined.provenance[depth > 0] == Provenance.MEASURED).all()
@@ -212,12 +214,14 @@ def test_a_step_that_is_not_finite_is_undone_counted_and_forgotten(monkeypatch):
 
 
 @pytest.mark.parametrize('name, value', [
-    ('reg_lambda', 1e4), ('reg_lambda', 0.0), ('reg_alpha', 1e4), ('reg_alpha', 0.0),
-    ('learning_rate', 1e-6), ('learning_rate', 100.0), ('slope_rate', 10.0), ('slope_rate', 0.0),
-    ('iterations', 0), ('iterations', 1), ('graph_window', 15), ('graph_patch', 15),
-    ('graph_sigma_intensity', 1e-4), ('graph_sigma_space', 0.1), ('graph_neighbours', 1),
-    ('graph_color', True), ('graph_normalise', False), ('time_budget_ms', 1e-3),
-    ('min_depth', 9e4), ('max_depth', 0.0011)])
+    ('energy.reg_lambda', 1e4), ('energy.reg_lambda', 0.0), ('energy.reg_alpha', 1e4),
+    ('energy.reg_alpha', 0.0),
+    ('solver.learning_rate', 1e-6), ('solver.learning_rate', 100.0), ('solver.slope_rate', 10.0),
+    ('solver.slope_rate', 0.0),
+    ('solver.iterations', 0), ('solver.iterations', 1), ('graph.window', 15), ('graph.patch', 15),
+    ('graph.sigma_intensity', 1e-4), ('graph.sigma_space', 0.1), ('graph.neighbours', 1),
+    ('graph.color', True), ('graph.normalise', False), ('solver.time_budget_ms', 1e-3),
+    ('depth.min', 9e4), ('depth.max', 0.0011)])
 def test_every_extreme_of_the_configuration(name, value):
     depth = wall((16, 24), 2.0)
     depth[4:8, 4:8] = np.nan
@@ -238,10 +242,10 @@ def scenes():
 
 
 WAYS = [
-    *({'preset': name} for name in PRESETS), {'solver': 'irls'},
-    {'mode': 'converged', 'max_iterations': 100},
-    {'solver': 'irls', 'mode': 'converged', 'max_iterations': 100},
-    {'levels': 3}, {'solve_scale': 2}, {'solve_scale': 4}, {'backend': 'torch'}]
+    *({'preset': name} for name in PRESETS), {'solver.method': 'irls'},
+    {'solver.mode': 'converged', 'solver.max_iterations': 100},
+    {'solver.method': 'irls', 'solver.mode': 'converged', 'solver.max_iterations': 100},
+    {'solver.levels': 3}, {'solver.scale': 2}, {'solver.scale': 4}, {'backend': 'torch'}]
 
 
 @pytest.mark.parametrize('way', WAYS, ids=str)
@@ -249,7 +253,7 @@ def test_every_way_of_solving(way):
     values = dict(way)
     if values.get('backend') == 'torch':
         pytest.importorskip('torch')
-    config = preset(values.pop('preset', 'realtime'), **{'iterations': 4, **values})
+    config = preset(values.pop('preset', 'realtime'), **{'solver.iterations': 4, **values})
     refiner = DepthRefiner(config, device='cpu')
     for frame in scenes():
         for _ in range(3):  # the later ones start from what was learnt

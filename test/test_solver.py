@@ -57,7 +57,7 @@ def solve(backend: str, config, scale: float = 1.0, guide=None, **more):
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_converged_finds_the_plane(backend):
     """In a flat image all is one plane: u and d are known to far below the noise."""
-    config = preset('realtime', mode='converged', max_iterations=3000)
+    config = preset('realtime', **{'solver.mode': 'converged', 'solver.max_iterations': 3000})
     solution = solve(backend, config)
     truth = noisy_plane()[3]
     planes = kernels.select('cpu', backend).numpy(solution.x)
@@ -71,7 +71,7 @@ def test_converged_finds_the_plane(backend):
 @pytest.mark.parametrize('solver', ['adam', 'irls'])
 def test_scaled_scene_gives_the_scaled_result(backend, solver):
     """All steps are in noise units, so a scene in other units changes nothing else."""
-    config = preset('realtime', iterations=20, solver=solver)
+    config = preset('realtime', **{'solver.iterations': 20, 'solver.method': solver})
     to_numpy = kernels.select('cpu', backend).numpy
     one = to_numpy(solve(backend, config).x)
     for scale in (0.01, 100.0):
@@ -81,11 +81,12 @@ def test_scaled_scene_gives_the_scaled_result(backend, solver):
 
 @pytest.mark.parametrize('backend', BACKENDS)
 @pytest.mark.parametrize('settings', [
-    {'solver': 'adam'}, {'solver': 'irls'}, {'solver': 'adam', 'levels': 2}])
+    {'solver.method': 'adam'}, {'solver.method': 'irls'},
+    {'solver.method': 'adam', 'solver.levels': 2}])
 def test_energy_falls(backend, settings):
     """Every way lowers the energy of the start."""
-    before = solve(backend, preset('realtime', iterations=0))
-    after = solve(backend, preset('realtime', iterations=30, **settings))
+    before = solve(backend, preset('realtime', **{'solver.iterations': 0}))
+    after = solve(backend, preset('realtime', **{'solver.iterations': 30}, **settings))
     assert after.status is Status.REFINED
     assert after.iterations == 30
     assert after.energy < 0.8 * before.energy
@@ -93,20 +94,20 @@ def test_energy_falls(backend, settings):
 
 def test_time_budget_stops_between_steps():
     """A deadline in the past allows no step, and says so."""
-    solution = solve('fused', preset('realtime', iterations=5), deadline=-math.inf)
+    solution = solve('fused', preset('realtime', **{'solver.iterations': 5}), deadline=-math.inf)
     assert solution.status is Status.BUDGET
     assert solution.iterations == 0
 
 
 def test_converged_says_when_it_ran_out_of_steps():
     """Some hundred steps are not enough."""
-    config = preset('realtime', mode='converged', max_iterations=400)
+    config = preset('realtime', **{'solver.mode': 'converged', 'solver.max_iterations': 400})
     assert solve('fused', config).status is Status.NOT_CONVERGED
 
 
 def test_memory_goes_on_where_it_stopped():
     """Two calls of five steps with the second moment carried count ten."""
-    config = preset('realtime', iterations=5)
+    config = preset('realtime', **{'solver.iterations': 5})
     first = solve('fused', config)
     second = solve('fused', config, memory=first.memory)
     assert first.memory.count == 5
@@ -133,7 +134,7 @@ def test_step_that_is_not_finite_is_undone(backend):
 def test_bytes_do_not_depend_on_the_threads():
     """Strips of rows are cut differently, sums are not."""
     numba = pytest.importorskip('numba')
-    config = preset('realtime', iterations=5)
+    config = preset('realtime', **{'solver.iterations': 5})
     threads = numba.get_num_threads()
     many = solve('fused', config)
     numba.set_num_threads(1)
@@ -156,7 +157,7 @@ def test_levels_sample_as_the_paper_says():
 @pytest.mark.parametrize('number', [4, 5])
 def test_many_steps_are_single_ones(backend, number):
     """A deadline makes the steps come one by one; without one they are taken at once."""
-    config = preset('realtime', iterations=number)
+    config = preset('realtime', **{'solver.iterations': number})
     once, singly = (solve(backend, config, **more) for more in ({}, {'deadline': 1e30}))
     assert (np.asarray(once.x) == np.asarray(singly.x)).all()
     assert (np.asarray(once.memory.second) == np.asarray(singly.memory.second)).all()

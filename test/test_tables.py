@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_depth_refiner.cli.main import tables
+from graph_depth_refiner.cli import tables
 from graph_depth_refiner.config import RefinerConfig
 
 README = Path(__file__).parent.parent / 'README.md'
@@ -33,9 +33,9 @@ def test_every_tunable_has_its_row():
     rows = [line for line in tables.markdown().splitlines() if line.startswith('| `')]
     names = [name for kind in tables.sets() for name in kind.tunables()]
     assert [row.split('`')[1] for row in rows] == names
-    one = RefinerConfig.tunables()['graph_window']
-    row = next(row for row in rows if '`graph_window`' in row)
-    assert row == (f'| `graph_window` | `{one.default}` | {one.bounds} | {one.unit} '
+    one = RefinerConfig.tunables()['graph.window']
+    row = next(row for row in rows if '`graph.window`' in row)
+    assert row == (f'| `graph.window` | `{one.default}` | {one.bounds} | {one.unit} '
                    f'| {one.meaning} |')
 
 

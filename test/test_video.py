@@ -46,7 +46,8 @@ def without_pose(view):
 
 @pytest.mark.parametrize('pose', [True, False], ids=['odometry', 'frames'])
 def test_history_lowers_the_error(views, pose):
-    warm, cold = DepthRefiner(), DepthRefiner(RefinerConfig(temporal=False))
+    warm, cold = DepthRefiner(), DepthRefiner(
+        RefinerConfig().with_values(**{'temporal.enabled': False}))
     for view in views:
         frame = view.frame if pose else without_pose(view)
         refined, alone = warm.refine(frame), cold.refine(frame)
@@ -121,7 +122,7 @@ def test_state_can_be_stored_and_restored(warm, views):
 
 @pytest.mark.parametrize('steps', [0, 1, 3])
 def test_any_number_of_steps_is_a_result(views, steps):
-    refiner = DepthRefiner(RefinerConfig(iterations=steps))
+    refiner = DepthRefiner(RefinerConfig().with_values(**{'solver.iterations': steps}))
     for view in views[:3]:
         refined = refiner.refine(view.frame)
     assert refined.iterations == steps
@@ -130,7 +131,8 @@ def test_any_number_of_steps_is_a_result(views, steps):
 
 def test_a_spent_budget_stops_the_steps(views):
     # one microsecond is over before the solver begins
-    refiner = DepthRefiner(RefinerConfig(time_budget_ms=1e-3, iterations=1000))
+    refiner = DepthRefiner(
+        RefinerConfig().with_values(**{'solver.time_budget_ms': 1e-3, 'solver.iterations': 1000}))
     refined = refiner.refine(views[0].frame)
     assert refined.iterations == 0 and refined.status is Status.BUDGET
     assert error(refined, views[0]) < 1
@@ -155,7 +157,7 @@ def test_a_scene_a_hundred_times_larger_comes_out_a_hundred_times_larger(views, 
 
 @pytest.mark.parametrize('scale', [2, 4])
 def test_solving_at_lower_resolution_keeps_the_size(views, scale):
-    refiner = DepthRefiner(RefinerConfig(solve_scale=scale))
+    refiner = DepthRefiner(RefinerConfig().with_values(**{'solver.scale': scale}))
     for view in views[:4]:
         refined = refiner.refine(view.frame)
     assert refined.depth.shape == view.depth.shape

@@ -108,7 +108,8 @@ def refine_bag(
     `started` hears how many frames there are and how many are done, `advanced` of each
     frame; the run stops between two messages when `wanted` says no.
     """
-    job = replace(job, config=job.config.with_values(time_budget_ms=0.0))  # no clock decides
+    # no clock decides
+    job = replace(job, config=job.config.with_values(**{'solver.time_budget_ms': 0.0}))
     with reading(job.source) as bag:
         plan = plan_frames(bag, job.slop, **job.topics)
         names = _output_names(job, plan, bag)

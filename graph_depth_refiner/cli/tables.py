@@ -82,7 +82,7 @@ def _listing(values: config.Tunables) -> str:
     lines = [inspect.getdoc(type(values))]
     for one in values.tunables().values():
         unit = f' {one.unit}' if one.unit else ''
-        lines.append(f'  {one.name}={_text(getattr(values, one.name))}{unit}')
+        lines.append(f'  {one.name}={_text(values.value(one.name))}{unit}')
         lines.append(f'      {one.meaning} ({one.bounds})')
     return '\n'.join(lines) + '\n'
 

@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
         config = config_from(argparse.Namespace(preset=name, set=args.set))
         for rows in ROWS:
             DepthRefiner(config, args.device).warm_up((rows, COLUMNS))
-    irls = RefinerConfig(solver='irls')  # the same kernels whatever the preset
+    # the same kernels whatever the preset
+    irls = RefinerConfig().with_values(**{'solver.method': 'irls'})
     DepthRefiner(irls, args.device).warm_up((ROWS[0], COLUMNS))
     outgoing.warm_up()
     _decode_a_pixel()

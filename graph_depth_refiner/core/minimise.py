@@ -60,24 +60,25 @@ def minimise(
     The guide is needed for the graphs of coarser levels only; the deadline is as of
     time.perf_counter.
     """
-    if guide is not None and config.levels > 1:
+    if guide is not None and config.solver.levels > 1:
         x = _start_from_below(k, x, d, m, unit, config, deadline, guide)
-    terms = Terms(config.reg_lambda, config.reg_alpha, config.regulariser)
+    terms = Terms(config.energy.reg_lambda, config.energy.reg_alpha, config.energy.regulariser)
     known, valid = (d, m > 0) if measured is None else (measured, measured > 0)
     raw = input_planes(x, known, valid)
-    if config.solver == 'irls':
+    if config.solver.method == 'irls':
         return _irls(k.irls, (x, w, d, m, unit, terms), raw, config, deadline)
     return _adam(k.adam, (x, w, d, m, unit, terms, memory), raw, config, deadline)
 
 
 def _start_from_below(k, x, d, m, unit, config, deadline, guide) -> Any:
     """Solve the next coarser level and return its planes at this one."""
-    ratio = config.level_ratio
+    ratio = config.solver.level_ratio
     small = coarser(guide, ratio)
-    if min(small.shape[-2:]) <= config.graph_window:
+    if min(small.shape[-2:]) <= config.graph.window:
         return x
     below = config.with_values(
-        levels=config.levels - 1, reg_lambda=config.reg_lambda_coarse or config.reg_lambda)
+        **{'solver.levels': config.solver.levels - 1,
+           'energy.reg_lambda': config.energy.reg_lambda_coarse or config.energy.reg_lambda})
     start = coarser(x, ratio)  # 3 h w
     start[1:] *= ratio  # slopes are per pixel
     solution = minimise(
@@ -90,58 +91,59 @@ def _start_from_below(k, x, d, m, unit, config, deadline, guide) -> Any:
 
 def _adam(solver, problem, raw, config, deadline) -> Solution:
     state = solver.init(*problem)
-    run = _settle if config.mode == 'converged' else _fixed_steps
+    run = _settle if config.solver.mode == 'converged' else _fixed_steps
     status = run(solver, state, config, deadline)
     return _solution(solver, state, raw, status, solver.memory(state))
 
 
 def _fixed_steps(solver, state, config, deadline) -> Status:
     """Take the steps of realtime mode; nothing here waits for the device."""
-    last = max(1, config.iterations - 1)
-    rates = [config.learning_rate * config.rate_decay ** (k / last)
-             for k in range(config.iterations)]
+    last = max(1, config.solver.iterations - 1)
+    rates = [config.solver.learning_rate * config.solver.rate_decay ** (k / last)
+             for k in range(config.solver.iterations)]
     if deadline == math.inf:
-        solver.steps(state, rates, config.slope_rate)
+        solver.steps(state, rates, config.solver.slope_rate)
         return Status.REFINED
     for rate in rates:
         if time.perf_counter() > deadline:
             return Status.BUDGET
-        solver.step(state, rate, rate * config.slope_rate)
+        solver.step(state, rate, rate * config.solver.slope_rate)
     return Status.REFINED
 
 
 def _settle(solver, state, config, deadline) -> Status:
     """Take smaller and smaller steps until the energy changes no more."""
     rate, energy = FIRST_RATE, solver.energy(state)
-    for k in range(config.max_iterations):
+    for k in range(config.solver.max_iterations):
         if time.perf_counter() > deadline:
             return Status.BUDGET
-        solver.step(state, rate, rate * config.slope_rate)
+        solver.step(state, rate, rate * config.solver.slope_rate)
         if (k + 1) % CHECK_STEPS == 0:
             before, energy = energy, solver.energy(state)
             if not before - energy > PLATEAU * before:
                 rate /= 2
             if rate < LAST_RATE and (
-                    abs(before - energy) <= config.tolerance * before):
+                    abs(before - energy) <= config.solver.tolerance * before):
                 return Status.CONVERGED
     return Status.NOT_CONVERGED
 
 
 def _irls(solver, problem, raw, config, deadline) -> Solution:
     """Re-weigh and solve: for the steps of realtime mode, or until the energy settles."""
-    converged = config.mode == 'converged'
+    converged = config.solver.mode == 'converged'
     state = solver.init(*problem)
-    inner = config.cg_iterations
+    inner = config.solver.cg_iterations
     energy = solver.energy(state) if converged else math.inf
     status = Status.NOT_CONVERGED if converged else Status.REFINED
-    for _ in range((config.max_iterations if converged else config.iterations) // inner):
+    for _ in range(
+            (config.solver.max_iterations if converged else config.solver.iterations) // inner):
         if time.perf_counter() > deadline:
             status = Status.BUDGET
             break
         solver.step(state, inner)
         if converged:
             before, energy = energy, solver.energy(state)
-            if abs(before - energy) <= config.tolerance * before:
+            if abs(before - energy) <= config.solver.tolerance * before:
                 status = Status.CONVERGED
                 break
     return _solution(solver, state, raw, status, None)

@@ -49,14 +49,14 @@ def measure(frame: Frame, config: RefinerConfig) -> Measured:
     """Turn a frame into inverse depth with weights; nothing is smoothed or filled here."""
     depth = frame.depth.astype(np.float32, copy=False)
     # comparisons with NaN are false: NaN, inf, 0 and negative depth all end here
-    valid = (depth >= config.min_depth) & (depth <= config.max_depth)
+    valid = (depth >= config.depth.min) & (depth <= config.depth.max)
     d = np.zeros(depth.shape, np.float32)
     np.divide(np.float32(1), depth, out=d, where=valid)
     m = valid.astype(np.float32)
     if frame.confidence is not None:
         m *= frame.confidence
     unit = sensor_unit(d, frame.intrinsics)
-    return Measured(guide_image(frame.image, config.graph_color), d, m, unit, frame.intrinsics)
+    return Measured(guide_image(frame.image, config.graph.color), d, m, unit, frame.intrinsics)
 
 
 def sensor_unit(d: np.ndarray, intrinsics: Intrinsics) -> float:

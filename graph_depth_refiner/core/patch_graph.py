@@ -47,15 +47,15 @@ def update_graph(k: Kernels, cached: CachedGraph | None, guide: np.ndarray,
     if cached is None or cached.guide.shape != guide.shape or cached.settings != settings:
         return CachedGraph(guide, k.build_graph(k.array(guide), config), settings)
     difference = k.band_changes(cached.guide, guide)  # bands
-    if difference.max() <= config.graph_tolerance:
+    if difference.max() <= config.graph.tolerance:
         cached.hit_rate = 1.0
         return cached
-    changed = difference > config.graph_tolerance
+    changed = difference > config.graph.tolerance
     if changed.mean() > MUCH:
         weights = k.build_graph(k.array(guide), config, out=cached.weights)
         return CachedGraph(guide, weights, settings)
     height = guide.shape[-2]
-    halo = config.graph_window // 2 + config.graph_patch // 2
+    halo = config.graph.window // 2 + config.graph.patch // 2
     mixed = cached.guide.copy()
     stale = np.zeros(height, bool)
     for band in np.flatnonzero(changed):
@@ -68,9 +68,9 @@ def update_graph(k: Kernels, cached: CachedGraph | None, guide: np.ndarray,
 
 
 def _settings(config: RefinerConfig) -> tuple:
-    return tuple(getattr(config, name) for name in (
-        'graph_window', 'graph_patch', 'graph_neighbours', 'graph_sigma_intensity',
-        'graph_sigma_space', 'graph_normalise'))
+    return tuple(config.value(name) for name in (
+        'graph.window', 'graph.patch', 'graph.neighbours', 'graph.sigma_intensity',
+        'graph.sigma_space', 'graph.normalise'))
 
 
 def _runs(flags: np.ndarray) -> list[tuple[int, int]]:

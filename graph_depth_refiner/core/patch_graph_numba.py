@@ -47,19 +47,19 @@ def build_graph(guide: np.ndarray, config: RefinerConfig, out=None, rows=None) -
     """Weigh the edges of the guide, H W or C H W; `rows` rewrites only those of `out`."""
     guide = guide if guide.ndim == 3 else guide[None]  # C H W
     height, width = guide.shape[1:]
-    window, patch = config.graph_window, config.graph_patch
+    window, patch = config.graph.window, config.graph.patch
     edges = window * window - 1
     pad = window // 2 + patch // 2
     padded = np.stack([
         cv2.copyMakeBorder(one, pad, pad, pad, pad, cv2.BORDER_REPLICATE) for one in guide])
     w = np.empty((edges, height, width), np.float32) if out is None else out
     top, end = (0, height) if rows is None else rows
-    keep = config.graph_neighbours if config.graph_neighbours < edges else 0
+    keep = config.graph.neighbours if config.graph.neighbours < edges else 0
     blocks = max(get_num_threads(), (end - top + _BLOCK - 1) // _BLOCK)
     _build_rows(
-        padded, w, top, end, blocks, patch, keep, config.graph_normalise,
-        np.float32(0.5 / config.graph_sigma_intensity ** 2),
-        np.float32(0.5 / config.graph_sigma_space ** 2))
+        padded, w, top, end, blocks, patch, keep, config.graph.normalise,
+        np.float32(0.5 / config.graph.sigma_intensity ** 2),
+        np.float32(0.5 / config.graph.sigma_space ** 2))
     return w
 
 

@@ -34,12 +34,12 @@ _LARGE = 1e30
 def build_graph(guide: torch.Tensor, config: RefinerConfig, out=None, rows=None) -> torch.Tensor:
     """Weigh the edges of the guide, H W or C H W; `rows` rewrites only those of `out`."""
     t = exponents(guide if guide.ndim == 3 else guide[None], config)  # O H W
-    if 0 < config.graph_neighbours < len(t):
-        t = keep_smallest(t, config.graph_neighbours)
-    if config.graph_normalise:
+    if 0 < config.graph.neighbours < len(t):
+        t = keep_smallest(t, config.graph.neighbours)
+    if config.graph.normalise:
         t = t - t.amin(dim=0).clamp(max=_LARGE)  # so that no sum of weights vanishes
     w = torch.where(t < FAINT, torch.exp(-t), 0)  # O H W
-    if config.graph_normalise:
+    if config.graph.normalise:
         w = normalise(w)
     if out is None:
         return w
@@ -51,12 +51,12 @@ def build_graph(guide: torch.Tensor, config: RefinerConfig, out=None, rows=None)
 def exponents(guide: torch.Tensor, config: RefinerConfig) -> torch.Tensor:
     """Return t of the weights exp(-t), infinite where an edge leaves the image."""
     height, width = guide.shape[1:]
-    r, q = config.graph_window // 2, config.graph_patch // 2
+    r, q = config.graph.window // 2, config.graph.patch // 2
     p = r + q
     padded = pad(guide[None], (p, p, p, p), mode='replicate')[0]  # C H+2p W+2p
-    per_difference = guide.new_tensor(0.5 / config.graph_sigma_intensity ** 2)
-    per_distance = guide.new_tensor(0.5 / config.graph_sigma_space ** 2)
-    steps = offsets(config.graph_window)
+    per_difference = guide.new_tensor(0.5 / config.graph.sigma_intensity ** 2)
+    per_distance = guide.new_tensor(0.5 / config.graph.sigma_space ** 2)
+    steps = offsets(config.graph.window)
     t = guide.new_full((len(steps), height, width), torch.inf)  # O H W
     here = padded[:, r:r + height + 2 * q, r:r + width + 2 * q]
     for o in range(len(steps) // 2, len(steps)):  # the others are their mirrors
@@ -65,7 +65,7 @@ def exponents(guide: torch.Tensor, config: RefinerConfig) -> torch.Tensor:
         squares = (here - there).square()  # C H+2q W+2q
         for channel in squares[1:]:
             squares[0] += channel
-        distance = box(box(squares[0], config.graph_patch, 1), config.graph_patch, 0)  # H W
+        distance = box(box(squares[0], config.graph.patch, 1), config.graph.patch, 0)  # H W
         edge = distance * per_difference + (dy * dy + dx * dx) * per_distance
         mine = inside(edge, dy, dx)
         inside(t[o], dy, dx).copy_(mine)

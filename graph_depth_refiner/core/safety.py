@@ -37,7 +37,7 @@ def input_planes(x: Any, d: Any, valid: Any) -> Any:
 
 def known(d: np.ndarray, config: RefinerConfig) -> np.ndarray:
     """Return where inverse depth stands for a depth that the configuration calls valid."""
-    return (d >= np.float32(1 / config.max_depth)) & (d <= np.float32(1 / config.min_depth))
+    return (d >= np.float32(1 / config.depth.max)) & (d <= np.float32(1 / config.depth.min))
 
 
 def as_input(frame: Frame, measured: Measured, planes: np.ndarray, status: Status,

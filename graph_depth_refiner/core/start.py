@@ -55,10 +55,11 @@ def begin(k: Kernels, measured: Measured, weights: Any, config: RefinerConfig,
     reliable = reliable_pixels(raw, measured.m, config)
     filled = fill(k, raw, reliable, color, config)
     z = k.array(filled)
-    if config.vote:
+    if config.cleaning.joint_median:
         color = k.array(color)
         for stride, limit, share in VOTES:
-            z = k.joint_weighted_median(z, color, stride, limit, share, config.vote_sigma)
+            z = k.joint_weighted_median(z, color, stride, limit, share,
+                                        config.cleaning.joint_median_sigma)
     x, weights = init_planes_and_graph(k, z, weights, config)
     x = x * measured.unit
     m = measured.m * reliable * (k.numpy(z) == filled)
@@ -67,20 +68,20 @@ def begin(k: Kernels, measured: Measured, weights: Any, config: RefinerConfig,
 
 def reliable_pixels(z: np.ndarray, m: np.ndarray, config: RefinerConfig) -> np.ndarray:
     """Return which pixels are sure enough to fill others from."""
-    reliable = m > config.least_confidence
-    if config.speckle_area > 0:
-        areas = patch_areas(z, reliable, config.speckle_step)
-        reliable = (areas > config.speckle_area) & in_range(z, areas)
+    reliable = m > config.cleaning.least_confidence
+    if config.cleaning.speckle_area > 0:
+        areas = patch_areas(z, reliable, config.cleaning.speckle_step)
+        reliable = (areas > config.cleaning.speckle_area) & in_range(z, areas)
     return reliable if reliable.any() else m > 0
 
 
 def fill(k: Kernels, z: np.ndarray, reliable: np.ndarray, color: np.ndarray,
          config: RefinerConfig) -> np.ndarray:
     """Return the map with a value everywhere; sure pixels keep theirs."""
-    if config.fill == 'occlusion':
+    if config.holes.fill == 'occlusion':
         z = k.fill_occluded(z, reliable, color)
         reliable = z > 0
-    if config.fill == 'background':
+    if config.holes.fill == 'background':
         z = k.fill_background(z, reliable)
         reliable = z > 0
     return z if reliable.all() else fill_smoothly(z, reliable)
@@ -90,19 +91,19 @@ def init_planes_and_graph(k: Kernels, z: Any, weights: Any, config: RefinerConfi
     """Return the planes of a map in units, and the graph that suits them."""
     x = k.array(np.zeros((3, *z.shape), np.float32))
     x[0] = z
-    if config.plane_slopes or config.depth_aware or config.reg_curved:
+    if config.planes.slopes or config.edges.passes or config.energy.reg_curved:
         x[1:] = k.fit_slopes(z, weights)
     aware = weights
-    for _ in range(config.depth_aware):
-        aware = k.gate_depth_edges(weights, x, config.depth_sigma)
+    for _ in range(config.edges.passes):
+        aware = k.gate_depth_edges(weights, x, config.edges.sigma)
         x[1:] = k.fit_slopes(z, aware)
-    if config.depth_aware and config.graph_normalise:
+    if config.edges.passes and config.graph.normalise:
         k.normalise(aware)
-    if config.graph_symmetric:
+    if config.graph.symmetric:
         aware = weights + 0 if aware is weights else aware  # the caller's graph stays as it is
         k.symmetrise(aware)
-    if config.reg_curved:
-        aware = k.relax_at_curvature(aware, x, config.reg_curved)
+    if config.energy.reg_curved:
+        aware = k.relax_at_curvature(aware, x, config.energy.reg_curved)
     return x, aware
 
 

@@ -115,7 +115,8 @@ def begin(k: Kernels, level: Level, past: History | None, frame: Frame,
         level.d, data_weight(level.m, old.frame_count), level.color, own, old.planes, old.frame_count,
         old.color, old.sigma, COLOR_SIGMA)
     planes, d, m, left = k.fuse(
-        level.d, level.m, chosen, old.planes, old.frame_count, old.sigma, config.evidence_limit)
+        level.d, level.m, chosen, old.planes, old.frame_count, old.sigma,
+        config.temporal.evidence_limit)
     clock.done('vote')
     return Start(planes, d, m, left, old.motion, past is None)
 
@@ -138,10 +139,10 @@ def data_weight(m: np.ndarray, frame_count: np.ndarray) -> np.ndarray:
 def aware(k: Kernels, weights: Any, start: Start, level: Level, config: RefinerConfig) -> Any:
     """Return the graph without the edges across depth jumps of the start."""
     planes = k.array(start.planes)
-    if config.depth_aware:
-        weights = k.gate_depth_edges(weights, planes, config.depth_sigma * level.sigma)
-    if config.reg_curved:
-        weights = k.relax_at_curvature(weights, planes, config.reg_curved * level.sigma)
+    if config.edges.passes:
+        weights = k.gate_depth_edges(weights, planes, config.edges.sigma * level.sigma)
+    if config.energy.reg_curved:
+        weights = k.relax_at_curvature(weights, planes, config.energy.reg_curved * level.sigma)
     return weights
 
 
@@ -157,7 +158,7 @@ def carry(k: Kernels, past: History, level: Level, frame: Frame, config: Refiner
     """Return the past as seen from here and as far as it is believed; None after a cut."""
     motion = find_motion(past, frame, config)
     old = _follow(k, past, level, motion) if motion else None
-    if motion is None or (config.motion != 'none' and old.sigma > DOUBT * level.sigma):
+    if motion is None or (config.temporal.motion != 'none' and old.sigma > DOUBT * level.sigma):
         guess = past.motion if motion is None else motion.matrix
         motion = alignment.align(
             k, past.planes, past.frame_count, past.grey, level, guess)
@@ -174,9 +175,9 @@ def carry(k: Kernels, past: History, level: Level, frame: Frame, config: Refiner
 
 def find_motion(past: History, frame: Frame, config: RefinerConfig) -> Motion | None:
     """Return how the camera moved by the configuration or odometry, None if neither says."""
-    if config.motion == 'none':
+    if config.temporal.motion == 'none':
         return Motion(np.eye(4))
-    if config.motion == 'auto' and frame.pose is not None and past.pose is not None:
+    if config.temporal.motion == 'auto' and frame.pose is not None and past.pose is not None:
         return alignment.between(past.pose, frame.pose)
     return None
 

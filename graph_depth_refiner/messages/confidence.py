@@ -51,14 +51,14 @@ PRESETS = {
 
 def meaning(config: NodeConfig) -> Meaning | None:
     """Return the preset with the changes of the configuration; None for preset `none`."""
-    if config.confidence_preset == 'none':
+    if config.confidence.preset == 'none':
         return None
-    known = PRESETS[config.confidence_preset]
-    polarity = config.confidence_polarity
+    known = PRESETS[config.confidence.preset]
+    polarity = config.confidence.polarity
     return Meaning(
-        config.confidence_scale or known.scale,
+        config.confidence.scale or known.scale,
         known.lower_is_better if polarity == 'preset' else polarity == 'lower',
-        known.threshold if config.confidence_threshold < 0 else config.confidence_threshold)
+        known.threshold if config.confidence.threshold < 0 else config.confidence.threshold)
 
 
 def normalised(values: np.ndarray, means: Meaning) -> np.ndarray:

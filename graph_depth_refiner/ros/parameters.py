@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -28,6 +28,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from graph_depth_refiner.config import Tunable, Tunables
+from graph_depth_refiner.renamed import new_name, new_value, RENAMED
 
 C = TypeVar('C', bound=Tunables)
 
@@ -50,14 +51,14 @@ class Parameters:
 
     def declare(self, config: C) -> C:
         """Declare a set of tunables with these defaults; return it with the overrides applied."""
-        values = {}
-        for one in config.tunables().values():
+        values = self._old_overrides(config)
+        for name, one in config.tunables().items():
             given = self._node.declare_parameter(
-                one.name, getattr(config, one.name), ParameterDescriptor(dynamic_typing=True))
-            values[one.name] = one.check(given.value)
+                name, values.get(name, config.value(name)), _any_type())
+            values[name] = one.check(given.value)
         config = config.with_values(**values)
         for one in config.tunables().values():
-            self._node.set_parameters([Parameter(one.name, value=getattr(config, one.name))])
+            self._node.set_parameters([Parameter(one.name, value=config.value(one.name))])
             self._node.set_descriptor(one.name, descriptor(one))
             self._tunables[one.name] = one
         self._configs[type(config)] = config
@@ -67,9 +68,28 @@ class Parameters:
         """Return the present values of a declared set."""
         return self._configs[kind]
 
+    def _old_overrides(self, config: Tunables) -> dict[str, Any]:
+        """Return what is given at the start by old names, by new ones."""
+        values = {}
+        for old, new in RENAMED.items():
+            if new not in config.tunables() or self._node.has_parameter(old):
+                continue
+            # declared for a moment: the public way to see an override
+            given = self._node.declare_parameter(old, None, _any_type())
+            if given.type_ != Parameter.Type.NOT_SET:
+                values[new_name(old, config.tunables())] = new_value(old, given.value)
+            self._node.undeclare_parameter(old)
+        return values
+
     def _convert(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Take a whole number for a number, as people write it."""
-        return [self._as_number(one) for one in parameters]
+        """Take old names, and a whole number for a number, as people write it."""
+        return [self._as_number(self._renamed(one)) for one in parameters]
+
+    def _renamed(self, parameter: Parameter) -> Parameter:
+        name = new_name(parameter.name, self._tunables)
+        if name == parameter.name:
+            return parameter
+        return Parameter(name, value=new_value(parameter.name, parameter.value))
 
     def _as_number(self, parameter: Parameter) -> Parameter:
         known = self._tunables.get(parameter.name)
@@ -102,6 +122,11 @@ class Parameters:
             kind: config.with_values(**{n: values[n] for n in kind.tunables() if n in values})
             for kind, config in self._configs.items()
         }
+
+
+def _any_type() -> ParameterDescriptor:
+    """Describe a parameter whose type is checked by us, in words."""
+    return ParameterDescriptor(dynamic_typing=True)
 
 
 def descriptor(one: Tunable) -> ParameterDescriptor:

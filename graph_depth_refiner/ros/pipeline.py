@@ -50,10 +50,10 @@ class Pipeline:
         self._enabled = True
         self.inputs: dict[str, InputTopic] = {}
         self.synchroniser: Synchroniser | None = None
+        forward_to(node)
         self.parameters = Parameters(node, on_change=self._changed)
         self.parameters.declare(preset(self.parameters.declare(NodeConfig()).preset))
         self._settings = self._current_settings()
-        forward_to(node)
         kernels.choose(self._settings.node.device, self._settings.refiner.backend)
         self.depth_role = self._settings.node.input_kind
         self._causes: set[str] = set()
@@ -166,7 +166,7 @@ class Pipeline:
             return
         now = time.perf_counter()
         period, self._last_set = now - self._last_set, now
-        slop = self._settings.node.slop
+        slop = self._settings.node.approximate_sync_tolerance_seconds
         inputs = Inputs(
             messages.get('image'), depth, info, messages.get('confidence'),
             self._poses.at(seconds(depth.header.stamp), slop))
@@ -198,7 +198,7 @@ class Pipeline:
         if config.sync_camera_info:
             awaited.append('camera_info')
         confidence = self.inputs.get('confidence')
-        if confidence and config.confidence_preset != 'none' and (
+        if confidence and config.confidence.preset != 'none' and (
                 config.use_confidence == 'always' or confidence.publishers):
             awaited.append('confidence')
         return tuple(awaited)

@@ -142,7 +142,7 @@ class Processor:
         self._follow(job)
         fate = self._fate(job, settings)
         self.ledger.count(fate)
-        if not settings.node.shed_load or settings.refiner.mode != 'realtime':
+        if not settings.node.shed_load or settings.refiner.solver.mode != 'realtime':
             self.shedder.reset()
         elif fate == 'refined':
             self.shedder.observe(job.period, time.perf_counter() - started)

@@ -70,11 +70,12 @@ class Shedder:
     def apply(self, config: RefinerConfig) -> RefinerConfig:
         """Return the configuration with the work of this stage."""
         share, scale = STAGES[self.stage]
-        if self.stage == 0 or config.mode != 'realtime':
+        if self.stage == 0 or config.solver.mode != 'realtime':
             return config
-        return replace(
-            config, iterations=min(config.iterations, max(1, round(share * config.iterations))),
-            solve_scale=max(config.solve_scale, scale))
+        iterations = config.solver.iterations
+        return replace(config, solver=replace(
+            config.solver, iterations=min(iterations, max(1, round(share * iterations))),
+            scale=max(config.solver.scale, scale)))
 
     def _change(self, by: int) -> None:
         if (self._last_change, by) == (-1, 1):

@@ -52,17 +52,18 @@ class Synchroniser:
         self.topics, self._config = topics, config
         self._filters = {topic: SimpleFilter() for topic in topics}
         inputs = list(self._filters.values())
-        if config.exact_sync:
-            self._sync = TimeSynchronizer(inputs, config.queue_size)
+        if config.approximate_sync:
+            self._sync = ApproximateTimeSynchronizer(
+                inputs, config.queue_size, config.approximate_sync_tolerance_seconds)
         else:
-            self._sync = ApproximateTimeSynchronizer(inputs, config.queue_size, config.slop)
+            self._sync = TimeSynchronizer(inputs, config.queue_size)
         self._sync.registerCallback(self._matched)
         self._newest: dict[str, float] = {}
 
     def follow(self, topics: tuple[str, ...], config: NodeConfig) -> None:
         """Start anew with other topics or settings only where they are others."""
         def relevant(of: NodeConfig) -> tuple:
-            return of.exact_sync, of.queue_size, of.slop
+            return of.approximate_sync, of.queue_size, of.approximate_sync_tolerance_seconds
 
         if topics != self.topics or relevant(config) != relevant(self._config):
             self.use(topics, config)
@@ -98,7 +99,8 @@ class Synchroniser:
         """Return by how much stamps may differ: never by more than half a frame, in seconds."""
         # depth and image only: a camera_info may come more often without being another one
         known = (sorted(self._periods[t]) for t in self.topics[:2] if t in self._periods)
-        return min([self._config.slop, *(0.5 * periods[len(periods) // 4] for periods in known)])
+        return min([self._config.approximate_sync_tolerance_seconds,
+                    *(0.5 * periods[len(periods) // 4] for periods in known)])
 
     def waiting(self, topic: str) -> int:
         """Return how many messages of a topic wait for the others."""

@@ -130,8 +130,8 @@ def input_topics(node: Any, config: NodeConfig,
     if config.input_kind == 'disparity':
         subscribe('disparity', DisparityImage, config.disparity_topic)
     else:
-        subscribe('depth', Image if config.depth_transport == 'raw' else CompressedImage,
-                  config.depth_topic, config.depth_transport)
+        subscribe('depth', Image if config.depth_image_transport == 'raw' else CompressedImage,
+                  config.depth_topic, config.depth_image_transport)
     subscribe('camera_info', CameraInfo, config.camera_info_topic)
     if config.use_confidence != 'never':
         subscribe('confidence', Image, config.confidence_topic)

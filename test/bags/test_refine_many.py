@@ -24,7 +24,7 @@ import pytest
 from graph_depth_refiner.bags.bags import reading
 from graph_depth_refiner.cli.main import main
 
-FEW = ('--set', 'iterations=2')
+FEW = ('--set', 'solver.iterations=2')
 
 
 @pytest.fixture(scope='module')

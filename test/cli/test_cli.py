@@ -45,8 +45,8 @@ def raising(error):
 def test_runs_a_command_with_its_configuration(command):
     seen = []
     command(lambda args: seen.append(cli.config_from(args)))
-    assert cli.main(['work', '--preset', 'paper', '--set', 'iterations=7']) == 0
-    assert (seen[0].graph_window, seen[0].iterations) == (9, 7)
+    assert cli.main(['work', '--preset', 'paper', '--set', 'solver.iterations=7']) == 0
+    assert (seen[0].graph.window, seen[0].solver.iterations) == (9, 7)
 
 
 def test_returns_the_exit_code(command):
@@ -82,7 +82,8 @@ def test_a_fault_of_ours_is_not_hidden(command):
 @pytest.mark.parametrize('argv, text', [
     (['wrok'], "command: expected one of .*work.*, got 'wrok'"),
     (['test', 'slowly'], "command: expected one of test one, got 'test slowly'"),
-    (['work', '--set', 'iterations=-1'], 'iterations: expected integer from 0 to .*'),
+    (['work', '--set', 'solver.iterations=-1'],
+     'solver.iterations: expected integer from 0 to .*'),
     (['work', '--preset', 'fast'], "preset: expected one of .*, got 'fast'"),
     (['--set', 'iterations=1', 'work'], "command: expected one of .*work.*, got '--set'"),
     (['work', '--fast'], 'unrecognized arguments: --fast'),
@@ -107,9 +108,9 @@ def test_commands_of_two_words(command):
 def test_an_executable_named_after_a_command_stands_for_it(command, monkeypatch):
     seen = []
     command(lambda args: seen.append(args.set), 'do-work')
-    monkeypatch.setattr(sys, 'argv', ['/opt/lib/do_work', '--set', 'iterations=1'])
+    monkeypatch.setattr(sys, 'argv', ['/opt/lib/do_work', '--set', 'solver.iterations=1'])
     assert cli.main() == 0
-    assert seen == [['iterations=1']]
+    assert seen == [['solver.iterations=1']]
 
 
 @pytest.mark.parametrize('argv, code', [([], 2), (['--help'], 0), (['-h'], 0)])

@@ -26,7 +26,7 @@ from graph_depth_refiner.files.reading import read_image, read_map
 
 CAMERA = '40,40,15.5,11.5'
 SHAPE = (24, 32)
-FEW = ('--set', 'iterations=2')
+FEW = ('--set', 'solver.iterations=2')
 
 
 def write_inputs(folder, count=1):

@@ -23,7 +23,7 @@ from graph_depth_refiner.lab.evaluation.baselines import methods, OURS, Pair, Ta
 
 CAMERA = Intrinsics(100.0, 100.0, 23.5, 17.5, 0.1)
 # few steps: here it matters that they run, not what they reach
-CONFIG = RefinerConfig(iterations=2)
+CONFIG = RefinerConfig().with_values(**{'solver.iterations': 2})
 
 
 def task():

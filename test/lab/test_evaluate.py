@@ -34,7 +34,7 @@ width=96
 height=48
 ndisp=16
 """
-FEW = ('--set', 'iterations=2')
+FEW = ('--set', 'solver.iterations=2')
 
 
 def write_middlebury(folder):

@@ -34,7 +34,7 @@ def inputs(of=None, **changes):
 
 def assembled(given, **settings):
     """Assemble with these settings."""
-    return Assembler().assemble(given, NodeConfig(**settings))
+    return Assembler().assemble(given, NodeConfig().with_values(**settings))
 
 
 def test_a_frame_comes_back():
@@ -57,7 +57,7 @@ def test_preset_none_ignores_what_came():
     given = inputs()
     given.confidence.data = bytes(len(given.confidence.data))
     assert not assembled(given).frame.confidence.any()
-    assert assembled(given, confidence_preset='none').frame.confidence.any()
+    assert assembled(given, **{'confidence.preset': 'none'}).frame.confidence.any()
 
 
 def test_a_larger_image_is_brought_to_the_size_of_the_depth():

@@ -23,7 +23,7 @@ from graph_depth_refiner.messages.confidence import derived, meaning, normalised
 def turned(values, **settings):
     """Turn values into confidence as the settings say."""
     values = np.array([values], np.float32)
-    return normalised(values, meaning(NodeConfig(**settings)))[0].tolist()
+    return normalised(values, meaning(NodeConfig().with_values(**settings)))[0].tolist()
 
 
 @pytest.mark.parametrize('preset, values, expected', [
@@ -34,13 +34,13 @@ def turned(values, **settings):
     ('percent', [0, 50, 100, 120], [0, 0.5, 1, 1]),
 ])
 def test_presets(preset, values, expected):
-    assert turned(values, confidence_preset=preset) == pytest.approx(expected)
+    assert turned(values, **{'confidence.preset': preset}) == pytest.approx(expected)
 
 
 def test_scale_polarity_and_threshold_go_before_the_preset():
     assert turned(
-        [0, 64, 255, 200], confidence_scale=255.0, confidence_polarity='lower',
-        confidence_threshold=0.5) == pytest.approx([1, 191 / 255, 0, 0])
+        [0, 64, 255, 200], **{'confidence.scale': 255.0, 'confidence.polarity': 'lower',
+                              'confidence.threshold': 0.5}) == pytest.approx([1, 191 / 255, 0, 0])
 
 
 def test_infinite_values_stay_within_bounds():
@@ -48,7 +48,7 @@ def test_infinite_values_stay_within_bounds():
 
 
 def test_none_means_derived():
-    assert meaning(NodeConfig(confidence_preset='none')) is None
+    assert meaning(NodeConfig().with_values(**{'confidence.preset': 'none'})) is None
 
 
 def noisy_plane(seed=0):

@@ -97,10 +97,10 @@ def test_sets_of_messages(data, width, height, mode):
     inputs = Inputs(
         part('rgb8'), part('16UC1'), data.draw(infos(width, height)),
         data.draw(st.none() | st.just(part('mono8'))))
-    config = NodeConfig(
+    config = NodeConfig().with_values(
         max_pixels=4096, distortion=mode,
-        confidence_preset=data.draw(st.sampled_from(['none', 'zed', 'l515', 'unit'])),
-        confidence_scale=data.draw(st.sampled_from([0.0, 5e-324, 1.0, 1e9])))
+        **{'confidence.preset': data.draw(st.sampled_from(['none', 'zed', 'l515', 'unit'])),
+           'confidence.scale': data.draw(st.sampled_from([0.0, 5e-324, 1.0, 1e9]))})
     assembled = outcome(Assembler().assemble, inputs, config)
     if assembled is not None:
         assert assembled.frame.depth.shape == (inputs.depth.height, inputs.depth.width)

@@ -23,11 +23,14 @@ from graph_depth_refiner.ros.processing import Job, Processor, Settings
 
 # the two differ in what the refiner does and in how the messages are read
 ONE = Settings(
-    RefinerConfig(iterations=2, reg_lambda=1.0, graph_window=3),
-    NodeConfig(confidence_preset='percent', shed_load=False))
+    RefinerConfig().with_values(
+        **{'solver.iterations': 2, 'energy.reg_lambda': 1.0, 'graph.window': 3}),
+    NodeConfig().with_values(**{'confidence.preset': 'percent'}, shed_load=False))
 OTHER = Settings(
-    RefinerConfig(iterations=9, reg_lambda=20.0, max_depth=2.02),
-    NodeConfig(confidence_preset='unit', confidence_threshold=0.5, shed_load=False))
+    RefinerConfig().with_values(
+        **{'solver.iterations': 9, 'energy.reg_lambda': 20.0, 'depth.max': 2.02}),
+    NodeConfig().with_values(**{'confidence.preset': 'unit', 'confidence.threshold': 0.5},
+                             shed_load=False))
 
 
 class Outlet:

@@ -93,9 +93,9 @@ def set_parameter(bench, name, value):
 
 
 def test_confidence_that_is_not_used_is_not_waited_for(bench):
-    set_parameter(bench, 'confidence_preset', 'none')
+    set_parameter(bench, 'confidence.preset', 'none')
     bench.refines(only={'depth', 'image', 'camera_info'})
-    set_parameter(bench, 'confidence_preset', NodeConfig().confidence_preset)
+    set_parameter(bench, 'confidence.preset', NodeConfig().confidence.preset)
 
 
 def test_reset_is_served(bench):
@@ -129,14 +129,14 @@ def test_every_parameter_is_described_and_can_be_set_or_says_why_not(bench):
 
 def test_a_set_parameter_is_used_by_the_next_frame(bench):
     def iterations(number):
-        set_parameter(bench, 'iterations', number)
+        set_parameter(bench, 'solver.iterations', number)
         bench.wait_for(
             lambda: bench.refines() and
             bench.diagnostics.get('Refinement', {}).get('iterations') == str(number),
             f'{number} iterations')
 
     iterations(3)
-    iterations(RefinerConfig().iterations)
+    iterations(RefinerConfig().solver.iterations)
 
 
 def test_incompatible_quality_is_explained(node_and_bench):

@@ -142,8 +142,9 @@ def test_subscriber_disappears(bench):
 
 
 @pytest.mark.parametrize('name, value', [
-    ('iterations', -1), ('reg_lambda', float('nan')), ('graph_window', 4), ('slop', 0.0),
-    ('mode', 'fast'), ('iterations', 'many'), ('max_pixels', 0), ('device', 'cpu')])
+    ('solver.iterations', -1), ('energy.reg_lambda', float('nan')), ('graph.window', 4),
+    ('approximate_sync_tolerance_seconds', 0.0),
+    ('solver.mode', 'fast'), ('solver.iterations', 'many'), ('max_pixels', 0), ('device', 'cpu')])
 def test_parameters_out_of_range(bench, name, value):
     request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
     result = call(bench, SetParameters, '/refiner_node/set_parameters', request).results[0]

@@ -102,7 +102,8 @@ def test_signals_end_it_cleanly(number, after):
 
 
 def test_a_long_solve_does_not_hold_up_the_end():
-    endless = parameters(mode='converged', max_iterations=1000000, tolerance=0.0)
+    endless = parameters(
+        **{'solver.mode': 'converged', 'solver.max_iterations': 1000000, 'solver.tolerance': 0.0})
     with running(*endless) as (process, bench):
         bench.wait_for(
             lambda: bench.send() and not bench.spin(0.1) and bench.account('in work') > 0,
@@ -147,7 +148,7 @@ def test_a_namesake_is_noticed():
 
 
 @pytest.mark.parametrize('given, sentence', [
-    (['-p', 'iterations:=-5'], 'refiner_node: iterations: expected integer from 0'),
+    (['-p', 'solver.iterations:=-5'], 'refiner_node: solver.iterations: expected integer from 0'),
     (['-p', 'device:=foo'], 'refiner_node: device: expected auto, cpu, cuda or cuda:N, got'),
     (['-p', 'device:=cuda:99'], 'refiner_node: device: expected '),
     (['-p', 'diagnostic_updater.period:=0.0'],
@@ -155,7 +156,7 @@ def test_a_namesake_is_noticed():
     (['-p', 'image_topic:=a//b'], 'refiner_node: image_topic: expected a name of a topic, got '),
     (['-p', 'qos_overrides./depth.subscription.reliability:=perhaps', '-r', '__node:=mine'],
      'mine: qos_overrides./depth.subscription: expected values that are a quality of service'),
-    (['-p', 'slop:=['], 'refiner_node: failed to initialize rcl: '),
+    (['-p', 'approximate_sync_tolerance_seconds:=['], 'refiner_node: failed to initialize rcl: '),
 ])
 def test_bad_start_value_is_said_in_one_sentence(given, sentence):
     process = NodeProcess('--ros-args', *given)

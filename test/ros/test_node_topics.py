@@ -47,7 +47,7 @@ def make_node():
 
 def listen(node, **settings):
     """Subscribe to the inputs of these settings."""
-    return input_topics(node, NodeConfig(**settings), lambda role, message: None)
+    return input_topics(node, NodeConfig().with_values(**settings), lambda role, message: None)
 
 
 def test_an_override_counts_for_its_own_topic_only(make_node):

@@ -79,7 +79,7 @@ def started(request):
 
 
 @pytest.mark.parametrize('started', [(
-    {'image_transport': 'compressed', 'depth_transport': 'compressedDepth'},
+    {'image_transport': 'compressed', 'depth_image_transport': 'compressedDepth'},
     {'image/compressed': CompressedImage, 'depth/compressedDepth': CompressedImage,
      'camera_info': CameraInfo}, ['depth_refined/image'])], indirect=True)
 def test_compressed(started):

@@ -55,11 +55,11 @@ def test_values_set_together_are_used_together(node_and_bench):
     read, used = [], []  # by frame: what the reading of messages saw, and what the refiner did
 
     def watched_assemble(inputs, config):
-        read.append(round(100 * config.confidence_threshold))
+        read.append(round(100 * config.confidence.threshold))
         return assemble(inputs, config)
 
     def watched_refine(frame):
-        used.append(refiner.config.iterations)
+        used.append(refiner.config.solver.iterations)
         return refine(frame)
 
     assembler.assemble, refiner.refine = watched_assemble, watched_refine
@@ -72,8 +72,8 @@ def test_values_set_together_are_used_together(node_and_bench):
         """Set a pair of equal steps and send a frame, again and again."""
         step = STEPS[len(asked) % len(STEPS)]
         asked.append(client.call_async(SetParametersAtomically.Request(parameters=[
-            Parameter('iterations', value=step).to_parameter_msg(),
-            Parameter('confidence_threshold', value=step / 100).to_parameter_msg()])))
+            Parameter('solver.iterations', value=step).to_parameter_msg(),
+            Parameter('confidence.threshold', value=step / 100).to_parameter_msg()])))
         asked[-1].add_done_callback(lambda f: answers.append(f.result().result.successful))
         bench.send()
         bench.spin(0.02)

@@ -77,7 +77,8 @@ def processor(outlet, doubts=None, enabled=True, **values):
     """Return a processor with some settings changed."""
     node = {name: values.pop(name) for name in list(values) if name in NodeConfig.tunables()}
     settings = Settings(
-        RefinerConfig(iterations=2, **values), NodeConfig(device='cpu', **node), enabled)
+        RefinerConfig().with_values(**{'solver.iterations': 2}, **values),
+        NodeConfig().with_values(device='cpu', **node), enabled)
     return Processor(lambda: settings, lambda: 1.0, outlet,
                      (doubts if doubts is not None else []).append)
 
@@ -147,7 +148,8 @@ def test_an_error_of_another_kind_keeps_the_refiner():
 
 @pytest.mark.parametrize('mode, stage', [('realtime', 3), ('converged', 0)])
 def test_converged_mode_claims_to_shed_nothing(mode, stage):
-    work = processor(Outlet('depth_refined/image'), mode=mode, max_iterations=1)
+    work = processor(Outlet('depth_refined/image'),
+                     **{'solver.mode': mode, 'solver.max_iterations': 1})
     work.shedder.stage = 3
     work.process(job())
     assert work.shedder.stage == stage

@@ -32,11 +32,11 @@ def test_overload_goes_through_all_stages_in_order():
 
 
 def test_first_steps_then_resolution():
-    config = RefinerConfig(iterations=10)
+    config = RefinerConfig().with_values(**{'solver.iterations': 10})
     shedder, work = Shedder(), []
     for shedder.stage in range(len(STAGES)):
         shed = shedder.apply(config)
-        work.append((shed.iterations, shed.solve_scale))
+        work.append((shed.solver.iterations, shed.solver.scale))
     assert work == [(10, 0), (7, 0), (5, 0), (3, 0), (3, 2), (3, 4)]
 
 
@@ -74,7 +74,7 @@ def test_a_pause_says_nothing():
 
 
 def test_converged_mode_is_left_alone():
-    config = RefinerConfig(mode='converged')
+    config = RefinerConfig().with_values(**{'solver.mode': 'converged'})
     shedder = Shedder()
     shedder.stage = len(STAGES) - 1
     assert shedder.apply(config) is config
@@ -83,7 +83,8 @@ def test_converged_mode_is_left_alone():
 def test_no_step_stays_no_step():
     shedder = Shedder()
     shedder.stage = 1
-    assert shedder.apply(RefinerConfig(iterations=0)).iterations == 0
+    config = RefinerConfig().with_values(**{'solver.iterations': 0})
+    assert shedder.apply(config).solver.iterations == 0
 
 
 def test_a_fast_camera_is_given_time_to_show_the_change():

@@ -30,7 +30,7 @@ class Bench:
     def __init__(self, **settings):
         self.sets, self.jumps = [], []
         self.sync = Synchroniser(self.take, self.note_jump)
-        self.sync.use(TOPICS, NodeConfig(**settings))
+        self.sync.use(TOPICS, NodeConfig().with_values(**settings))
 
     def take(self, messages):
         self.sets.append(tuple(messages[topic].header.stamp.nanosec // 10 ** 6 +
@@ -57,7 +57,7 @@ def test_near_stamps_match():
 @pytest.mark.parametrize('lost', TOPICS)
 def test_a_lost_message_shifts_nothing(rates, lost):
     """Frames may come faster than the slop allows for; equal stamps still find each other."""
-    bench = Bench(slop=0.02)
+    bench = Bench(approximate_sync_tolerance_seconds=0.02)
     sent = {topic: {round(1000 * n / rate) for n in range(1, 2 * rate)}
             for topic, rate in zip(TOPICS, rates, strict=True)}
     sent[lost].remove(1000)
@@ -72,7 +72,7 @@ def test_a_lost_message_shifts_nothing(rates, lost):
 
 
 def test_topics_out_of_step_match_the_nearest():
-    bench = Bench(slop=0.02)
+    bench = Bench(approximate_sync_tolerance_seconds=0.02)
     # 60 Hz, the images 7 ms after their depth image and 10 ms before the next one
     for n in range(60):
         bench.add('depth', 1000 + 17 * n)
@@ -82,7 +82,7 @@ def test_topics_out_of_step_match_the_nearest():
 
 
 def test_two_messages_in_a_rush_do_not_narrow_the_slop():
-    bench = Bench(slop=0.02)
+    bench = Bench(approximate_sync_tolerance_seconds=0.02)
     for stamp in (1000, 1033, 1067, 1068, 1100, 1133):
         bench.add('depth', stamp)
         bench.add('image', stamp + 12)
@@ -90,7 +90,7 @@ def test_two_messages_in_a_rush_do_not_narrow_the_slop():
 
 
 def test_exact_matches_equal_stamps_only():
-    bench = Bench(exact_sync=True)
+    bench = Bench(approximate_sync=False)
     bench.add('depth', 1000)
     bench.add('image', 1001)
     assert not bench.sets
@@ -98,9 +98,9 @@ def test_exact_matches_equal_stamps_only():
     assert bench.sets == [(1000, 1000)]
 
 
-@pytest.mark.parametrize('exact', [False, True])
-def test_a_looped_recording_goes_on(exact):
-    bench = Bench(exact_sync=exact)
+@pytest.mark.parametrize('approximate', [False, True])
+def test_a_looped_recording_goes_on(approximate):
+    bench = Bench(approximate_sync=approximate)
     for _ in range(3):
         for stamp in range(5000, 6000, 33):
             bench.add('image', stamp)
@@ -119,7 +119,7 @@ def test_a_little_disorder_is_no_jump():
 
 
 def test_a_stamp_that_is_none_is_refused_and_blocks_nothing():
-    bench = Bench(exact_sync=True)
+    bench = Bench(approximate_sync=False)
     for stamp in (Time(sec=-1), Time(sec=1, nanosec=4 * 10 ** 9)):
         with pytest.raises(ValueError, match='depth.header.stamp: expected'):
             bench.sync.add('depth', Image(header=Header(stamp=stamp)))
@@ -141,5 +141,5 @@ def test_other_settings_start_anew_and_the_same_do_not():
     bench.add('depth', 1000)
     bench.sync.follow(TOPICS, NodeConfig(max_age=1.0))
     assert bench.sync.waiting('depth') == 1
-    bench.sync.follow(TOPICS, NodeConfig(exact_sync=True))
+    bench.sync.follow(TOPICS, NodeConfig(approximate_sync=False))
     assert bench.sync.waiting('depth') == 0

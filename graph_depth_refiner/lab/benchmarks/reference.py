@@ -34,25 +34,25 @@ class Lists:
     def __init__(self, guide: torch.Tensor, config: RefinerConfig) -> None:
         """Compare the patches of all pixels with those around them."""
         height, width = guide.shape
-        q = config.graph_patch // 2
+        q = config.graph.patch // 2
         padded = pad(guide[None, None], (q, q, q, q), mode='replicate')
-        patches = unfold(padded, config.graph_patch)[0]  # Q*Q N
+        patches = unfold(padded, config.graph.patch)[0]  # Q*Q N
         y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing='ij')
         weights, neighbours = [], []
-        for dy, dx in offsets(config.graph_window):
+        for dy, dx in offsets(config.graph.window):
             there = (y + dy).clamp(0, height - 1) * width + (x + dx).clamp(0, width - 1)
             inside = (y + dy >= 0) & (y + dy < height) & (x + dx >= 0) & (x + dx < width)
             distance = (patches - patches[:, there.view(-1)]).square().sum(dim=0)
             weight = torch.exp(
-                -distance / (2 * config.graph_sigma_intensity ** 2)
-                - (dy * dy + dx * dx) / (2 * config.graph_sigma_space ** 2))
+                -distance / (2 * config.graph.sigma_intensity ** 2)
+                - (dy * dy + dx * dx) / (2 * config.graph.sigma_space ** 2))
             weights.append(weight * inside.view(-1))
             neighbours.append(there.view(-1))
         self.weight, self.neighbour = torch.stack(weights), torch.stack(neighbours)  # O N
-        if config.graph_neighbours:
-            self.weight, kept = self.weight.topk(config.graph_neighbours, dim=0)  # K N
+        if config.graph.neighbours:
+            self.weight, kept = self.weight.topk(config.graph.neighbours, dim=0)  # K N
             self.neighbour = self.neighbour.gather(0, kept)
-        if config.graph_normalise:
+        if config.graph.normalise:
             self.weight = self.weight / self.weight.sum(dim=0).clamp(min=1e-30)
         pixel = torch.arange(height * width)
         self.step = torch.stack((
@@ -69,10 +69,10 @@ class Solver:
         self.data, self.m = (d / unit).view(-1), m.view(-1)
         planes = (x / unit).view(3, -1)
         self.d, self.u = torch.nn.Parameter(planes[0]), torch.nn.Parameter(planes[1:])
-        rate = config.learning_rate
+        rate = config.solver.learning_rate
         self.optimiser = torch.optim.Adam([
             {'params': [self.d], 'lr': rate},
-            {'params': [self.u], 'lr': rate * config.slope_rate}])
+            {'params': [self.u], 'lr': rate * config.solver.slope_rate}])
 
     def energy(self) -> torch.Tensor:
         """Return the energy in noise units, its norms not smoothed."""
@@ -85,7 +85,7 @@ class Solver:
         residual = (lists.weight * rise).norm(dim=0).sum()
         slope = (lists.weight * turn.norm(dim=1)).sum()
         data = (self.m * (self.d - self.data)).abs().sum()
-        return data + config.reg_lambda * (residual + config.reg_alpha * slope)
+        return data + config.energy.reg_lambda * (residual + config.energy.reg_alpha * slope)
 
     def step(self) -> None:
         """Take one step of ADAM."""

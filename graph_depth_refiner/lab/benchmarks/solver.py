@@ -129,7 +129,7 @@ def measure(scene: Scene, backend: kernels.Kernels) -> dict[str, float]:
     guide = backend.array(scene.guide)
     w = backend.build_graph(guide, config)
     x, d, m = (backend.array(values) for values in (scene.x, scene.d, scene.m))
-    terms = Terms(config.reg_lambda, config.reg_alpha, config.regulariser)
+    terms = Terms(config.energy.reg_lambda, config.energy.reg_alpha, config.energy.regulariser)
 
     def begin() -> Any:
         return backend.adam.init(x, w, d, m, scene.unit, terms)

@@ -138,14 +138,15 @@ def _ours(odometry: bool, **values: Any) -> Callable:
 def _unwarped(steps: int) -> Callable:
     """Start each frame where the last one ended, as if nothing had moved."""
     def make(config: RefinerConfig) -> Callable:
-        config = config.with_values(iterations=steps, mode='realtime')
+        config = config.with_values(**{'solver.iterations': steps, 'solver.mode': 'realtime'})
         backend, last = kernels.select('cpu', config.backend), {}
 
         def method(frame: Frame) -> tuple:
             measured = measure(frame, config)
             guide, d = backend.array(measured.guide), backend.array(measured.d)
             if not last:
-                first = DepthRefiner(config.with_values(temporal=False, solve_scale=1))
+                first = DepthRefiner(
+                    config.with_values(**{'temporal.enabled': False, 'solver.scale': 1}))
                 last['planes'] = video_planes(first, frame)
             solution = minimise(
                 backend, backend.array(last['planes']), backend.build_graph(guide, config), d,
@@ -168,16 +169,17 @@ def video_planes(refiner: DepthRefiner, frame: Frame) -> np.ndarray:
 # name: (maker, what it is compared with in the bands: a refinement without temporal part)
 METHODS: dict[str, tuple[Callable, str]] = {
     'input': (_as_it_is, 'cold-10'), 'realsense': (_realsense, 'cold-10'),
-    'cold-10': (_ours(True, temporal=False, iterations=10), 'cold-10'),
+    'cold-10': (_ours(True, **{'temporal.enabled': False, 'solver.iterations': 10}), 'cold-10'),
     'unwarped-10': (_unwarped(10), 'cold-10')}
 for n in STEPS:
-    METHODS[f'ours-{n}'] = (_ours(False, iterations=n), 'cold-10')
+    METHODS[f'ours-{n}'] = (_ours(False, **{'solver.iterations': n}), 'cold-10')
 for n in STEPS:
-    METHODS[f'ours-{n}-odometry'] = (_ours(True, iterations=n), 'cold-10')
+    METHODS[f'ours-{n}-odometry'] = (_ours(True, **{'solver.iterations': n}), 'cold-10')
 # one frame on its own, until the energy settles: the paper's model from the measurement, and
 # from the elected planes and with the depth-aware graph of ours
-ALONE = {'temporal': False, 'mode': 'converged', 'solve_scale': 1}
-METHODS['converged'] = (_ours(True, **ALONE, plane_start=False, depth_aware=0), 'cold-10')
+ALONE = {'temporal.enabled': False, 'solver.mode': 'converged', 'solver.scale': 1}
+METHODS['converged'] = (_ours(True, **ALONE, **{'planes.start': False, 'edges.passes': 0}),
+                        'cold-10')
 METHODS['converged-planes'] = (_ours(True, **ALONE), 'cold-10')
 
 

@@ -61,7 +61,7 @@ Filter = Callable[[Frame], 'tuple[np.ndarray, float]']
 
 def methods(config: RefinerConfig) -> dict[str, Method]:
     """Return every method this machine can run, by name, ours with the given settings."""
-    paper = preset('paper', mode='converged')
+    paper = preset('paper', **{'solver.mode': 'converged'})
     known: dict[str, Method] = {
         'raw': _raw,
         'nearest': _filtered(_nearest),
@@ -76,9 +76,9 @@ def methods(config: RefinerConfig) -> dict[str, Method]:
         'librealsense': _librealsense(),
         # all of 5x5 neighbours: as good as 20 of 9x9, and it ends within the hour
         'nltgv': _refined(paper.with_values(
-            regulariser='nltgv', graph_window=5, graph_neighbours=0)),
+            **{'energy.regulariser': 'nltgv', 'graph.window': 5, 'graph.neighbours': 0})),
         'paper': _refined(paper),
-        'ours-converged': _refined(config.with_values(mode='converged')),
+        'ours-converged': _refined(config.with_values(**{'solver.mode': 'converged'})),
         OURS: _refined(config),
     }
     missing = absent()

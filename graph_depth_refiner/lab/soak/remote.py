@@ -33,14 +33,16 @@ PATIENCE = 20.0  # seconds for an answer
 MOST_CALLS = 50  # under way; what storms beyond is not sent
 # values that change what is done but not which frames can be refined
 VALUES: dict[str, list[Any]] = {
-    'iterations': [0, 1, 5, 10, 15], 'reg_lambda': [0.0, 1.0, 7.5, 30.0],
-    'reg_alpha': [0.0, 1.0, 5.5], 'graph_window': [3, 5, 7], 'graph_patch': [1, 3, 5],
-    'graph_neighbours': [0, 8, 20], 'graph_color': [False, True],
-    'graph_normalise': [False, True], 'graph_sigma_intensity': [0.01, 0.07, 1.0],
-    'regulariser': ['planar', 'nltgv', 'neighbourhood'], 'learning_rate': [0.1, 1.0, 100.0],
-    'rate_decay': [0.05, 1.0], 'time_budget_ms': [0.0, 3.0, 50.0], 'solve_scale': [0, 1, 2],
-    'max_depth': [3.0, 1e5], 'shed_load': [False, True],
-    'confidence_preset': ['unit', 'percent', 'none'], 'confidence_threshold': [-1.0, 0.0, 0.5],
+    'solver.iterations': [0, 1, 5, 10, 15], 'energy.reg_lambda': [0.0, 1.0, 7.5, 30.0],
+    'energy.reg_alpha': [0.0, 1.0, 5.5], 'graph.window': [3, 5, 7], 'graph.patch': [1, 3, 5],
+    'graph.neighbours': [0, 8, 20], 'graph.color': [False, True],
+    'graph.normalise': [False, True], 'graph.sigma_intensity': [0.01, 0.07, 1.0],
+    'energy.regulariser': ['planar', 'nltgv', 'neighbourhood'],
+    'solver.learning_rate': [0.1, 1.0, 100.0],
+    'solver.rate_decay': [0.05, 1.0], 'solver.time_budget_ms': [0.0, 3.0, 50.0],
+    'solver.scale': [0, 1, 2],
+    'depth.max': [3.0, 1e5], 'shed_load': [False, True],
+    'confidence.preset': ['unit', 'percent', 'none'], 'confidence.threshold': [-1.0, 0.0, 0.5],
 }
 
 
@@ -53,11 +55,13 @@ def good_setting(rng: Random) -> dict[str, Any]:
 def bad_setting(rng: Random) -> dict[str, Any]:
     """Draw a value that the node must refuse."""
     return rng.choice([
-        {'iterations': -1}, {'iterations': 'ten'}, {'iterations': 10 ** 12}, {'graph_window': 4},
-        {'graph_window': 17}, {'reg_lambda': float('nan')}, {'reg_lambda': float('inf')},
-        {'reg_lambda': -1.0}, {'regulariser': 'none'}, {'graph_color': 'yes'},
-        {'max_pixels': 0}, {'time_budget_ms': -1.0}, {'depth_topic': 'elsewhere'},
-        {'no_such_parameter': 1}, {'reg_lambda': 3.0, 'reg_alpha': -3.0}])
+        {'solver.iterations': -1}, {'solver.iterations': 'ten'}, {'solver.iterations': 10 ** 12},
+        {'graph.window': 4},
+        {'graph.window': 17}, {'energy.reg_lambda': float('nan')},
+        {'energy.reg_lambda': float('inf')},
+        {'energy.reg_lambda': -1.0}, {'energy.regulariser': 'none'}, {'graph.color': 'yes'},
+        {'max_pixels': 0}, {'solver.time_budget_ms': -1.0}, {'depth_topic': 'elsewhere'},
+        {'no_such_parameter': 1}, {'energy.reg_lambda': 3.0, 'energy.reg_alpha': -3.0}])
 
 
 DEFAULTS: dict[str, Any] = {
