@@ -18,11 +18,11 @@ from __future__ import annotations
 import torch
 
 from graph_depth_refiner.core.joint_median import VOTERS
-from graph_depth_refiner.core.patch_graph_torch import inside
+from graph_depth_refiner.core.neighbours_torch import inside
 
 
-def joint_weighted_median(z: torch.Tensor, color: torch.Tensor, stride: int, limit: float, share: float,
-            sigma: float) -> torch.Tensor:
+def joint_weighted_median(z: torch.Tensor, color: torch.Tensor, stride: int, limit: float,
+                          share: float, sigma: float) -> torch.Tensor:
     """
     Return the map with pixels replaced that similar pixels around them contradict.
 

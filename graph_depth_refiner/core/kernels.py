@@ -83,14 +83,15 @@ class Kernels(NamedTuple):
 
     name: str  # fused, torch or compiled
     device: str  # cpu or cuda:N
-    array: Callable[[np.ndarray], Array]  # float32 where the stages compute
+    array: Callable[[np.ndarray], Array]  # where the stages compute, see `_contiguous`
     numpy: Callable[[Array], np.ndarray]  # back again; waits for the device
+    where: Callable[[Array, Array, Array], Array]
     # resolution
     merge_blocks: Callable[..., tuple[Array, Array]]
     upsample_planes: Callable[..., Array]
     # graph
     build_graph: Callable[..., Array]
-    band_changes: Callable[[Array, Array], np.ndarray]
+    band_changes: Callable[[Array, Array], Array]
     symmetrise: Callable[[Array], None]
     normalise: Callable[[Array], Any]
     # where to begin
@@ -101,7 +102,7 @@ class Kernels(NamedTuple):
     joint_weighted_median: Callable[..., Array]
     fit_slopes: Callable[[Array, Array], Array]
     # the past
-    normal_equations: Callable[..., Any]
+    normal_equations: Callable[..., tuple[Array, Array]]
     warp: Callable[..., tuple[Array, Array, Array]]
     consistency_gate: Callable[..., Array]
     select_planes: Callable[..., Array]
@@ -112,7 +113,7 @@ class Kernels(NamedTuple):
     adam: Adam
     irls: Irls
     # results
-    describe: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
+    describe: Callable[..., tuple[Array, Array, Array, Array]]
 
 
 @cache
@@ -142,6 +143,7 @@ def numba_kernels() -> Kernels:
         device='cpu',
         array=_contiguous,
         numpy=np.asarray,
+        where=np.where,
         merge_blocks=resolution_numba.merge_blocks,
         upsample_planes=resolution_numba.upsample_planes,
         build_graph=patch_graph_numba.build_graph,
@@ -201,6 +203,7 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
         device=device,
         array=array,
         numpy=to_numpy,
+        where=torch.where,
         merge_blocks=resolution_torch.merge_blocks,
         upsample_planes=resolution_torch.upsample_planes,
         build_graph=patch_graph_torch.build_graph,
@@ -258,8 +261,13 @@ def select(device: str = 'auto', backend: str = 'auto') -> Kernels:
 
 
 def _contiguous(values: np.ndarray) -> np.ndarray:
-    """Return float32 that kernels compiled once can take: contiguous and writable."""
-    return np.require(values, np.float32, ('C', 'W'))
+    """
+    Return an array that kernels compiled once can take: contiguous and writable.
+
+    Bytes and truth values keep their type, all else becomes float32.
+    """
+    kept = values.dtype in (np.uint8, np.bool_)
+    return np.require(values, values.dtype if kept else np.float32, ('C', 'W'))
 
 
 def _found(device: str, backend: str) -> str:
