@@ -55,7 +55,7 @@ class DepthRefiner:
         self.config = config or RefinerConfig()
         self._wanted_device = device
         self._choice = kernels.choose(device, self.config.backend)
-        self.state = None  # all that is carried from frame to frame, picklable
+        self.state: video.History | None = None  # picklable
 
     @property
     def device(self) -> str:
@@ -108,7 +108,7 @@ class DepthRefiner:
         full, level = video.solve_level(k, measured, frame.image, scale)
         past = self.state if video.still_applies(self.state, frame, level) else None
         clock.done('scale')
-        graph = patch_graph.update_graph(k, past and past.graph, level.guide, config)
+        graph = patch_graph.update_graph(k, past.graph if past else None, level.guide, config)
         clock.done('graph')
         start = video.begin(k, level, past if config.temporal else None, frame, config,
                             clock)
@@ -116,7 +116,7 @@ class DepthRefiner:
         clock.done('depth-aware')
         solution = minimise(
             k, start.planes, weights, start.d, start.m, level.sigma, config,
-            None if start.scene_change else past.memory, deadline(clock, config),
+            past.memory if past and not start.scene_change else None, deadline(clock, config),
             level.guide, level.d)
         clock.done('solve')
         if solution.status in (Status.WORSE, Status.DIVERGED):

@@ -124,7 +124,7 @@ class _Search:
                  near: float) -> None:
         self._equations = partial(k.normal_equations, planes, steady)
         self._k, self._level, self._near = k, level, near
-        self._pyramid = [tuple(
+        self._pyramid: list[tuple] = [tuple(
             cv2.GaussianBlur(k.numpy(one), (5, 5), BLUR) for one in (grey, level.grey))]
 
     def run(self, matrix: np.ndarray, plan: tuple, block_flow_scale: float,

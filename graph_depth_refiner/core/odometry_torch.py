@@ -44,8 +44,9 @@ def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: 
     """
     height, width = n.shape
     k, scale = intrinsics, now.shape[1] / width
-    motion = torch.from_numpy(np.asarray(motion, np.float64)).to(x.device)
-    rotation, translation = motion[:3, :3], motion[:3, 3:]  # 3 3, 3 1
+    rotation, translation = (
+        torch.from_numpy(part.astype(np.float64)).to(x.device)
+        for part in (motion[:3, :3], motion[:3, 3:]))  # 3 3, 3 1
     v, u = (places.flatten() for places in torch.meshgrid(
         _samples(height, stride, x.device), _samples(width, stride, x.device), indexing='ij'))
     inverse = x[0, v, u].double()

@@ -58,7 +58,7 @@ def update_graph(k: Kernels, cached: CachedGraph | None, guide: Any,
     halo = config.graph_window // 2 + config.graph_patch // 2
     mixed = cached.guide + 0  # a copy in numpy and torch alike
     stale = np.zeros(height, bool)
-    for band in np.flatnonzero(changed):
+    for band in np.flatnonzero(changed).tolist():
         first, last = band * BAND, min(height, (band + 1) * BAND)
         mixed[..., first:last, :] = guide[..., first:last, :]
         stale[max(0, first - halo):last + halo] = True

@@ -55,8 +55,8 @@ def full_level(k: Kernels, measured: Measured, image: np.ndarray) -> Level:
     """Return the measurement as it is."""
     guide = k.array(measured.guide)
     grey = guide if guide.ndim == 2 else k.array(measured.guide.mean(axis=0))
-    sure = measured.m > 0
-    typical = float(measured.m.sum()) / max(1, np.count_nonzero(sure))
+    reliable = measured.m > 0
+    typical = float(measured.m.sum()) / max(1, int(np.count_nonzero(reliable)))
     m = measured.m * np.float32(1 / typical) if typical > 0 else measured.m
     # a pixel of disparity is a unit for stereo, but its noise may be much less
     sigma = min(measured.unit, noise(measured.d)) if measured.intrinsics.baseline > 0 \

@@ -106,16 +106,15 @@ def begin(k: Kernels, level: Level, past: History | None, frame: Frame,
         level.d, level.m, level.grey, level.sigma, WINDOW_RADII, WIDE_WINDOW_BONUS, GUIDE_SIGMA)
     k.geodesic_fill(level.d, level.m, level.color, level.sigma, own)
     clock.done('planes')
-    past = None if past is None else carry(k, past, level, frame, config, clock)
-    old = WarpedHistory(own, 0 * level.d, level.color, np.eye(4), level.sigma) \
-        if past is None else past
+    warped = None if past is None else carry(k, past, level, frame, config, clock)
+    old = warped or WarpedHistory(own, 0 * level.d, level.color, np.eye(4), level.sigma)
     chosen = k.select_planes(
         level.d, data_weight(k, level.m, old.frame_count), level.color, own, old.planes,
         old.frame_count, old.color, old.sigma, COLOR_SIGMA)
     planes, d, m, left = k.fuse(
         level.d, level.m, chosen, old.planes, old.frame_count, old.sigma, config.evidence_limit)
     clock.done('vote')
-    return Start(planes, d, m, left, old.motion, past is None)
+    return Start(planes, d, m, left, old.motion, warped is None)
 
 
 def data_weight(k: Kernels, m: Any, frame_count: Any) -> Any:
@@ -154,7 +153,8 @@ def carry(k: Kernels, past: History, level: Level, frame: Frame, config: Refiner
     """Return the past as seen from here and as far as it is believed; None after a cut."""
     motion = find_motion(past, frame, config)
     old = _follow(k, past, level, motion) if motion else None
-    if motion is None or (config.motion != 'none' and old.sigma > DOUBT * level.sigma):
+    if motion is None or old is None or (
+            config.motion != 'none' and old.sigma > DOUBT * level.sigma):
         guess = past.motion if motion is None else motion.matrix
         motion = alignment.align(
             k, past.planes, past.frame_count, past.grey, level, guess)
@@ -165,7 +165,7 @@ def carry(k: Kernels, past: History, level: Level, frame: Frame, config: Refiner
     both = _both_known(k, old.frame_count, level.m)
     weights = k.numpy(subsample(history_weight))[both]
     scene_change = not motion.trusted or (
-        weights.sum() < LEAST_HISTORY * max(1, np.count_nonzero(both)))
+        weights.sum() < LEAST_HISTORY * max(1, int(np.count_nonzero(both))))
     clock.done('carry')
     return None if scene_change else replace(old, frame_count=old.frame_count * history_weight)
 
