@@ -15,9 +15,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 import math
 import time
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class DepthRefiner:
         self.config = config or RefinerConfig()
         self._wanted_device = device
         self._choice = kernels.choose(device, self.config.backend)
-        self.state = None  # all that is carried from frame to frame, picklable
+        self.state: video.History | None = None  # picklable
 
     @property
     def device(self) -> str:
@@ -108,30 +108,29 @@ class DepthRefiner:
         full, level = video.solve_level(k, measured, frame.image, scale)
         past = self.state if video.still_applies(self.state, frame, level) else None
         clock.done('scale')
-        graph = patch_graph.update_graph(k, past and past.graph, level.guide, config)
+        graph = patch_graph.update_graph(k, past.graph if past else None, level.guide, config)
         clock.done('graph')
         start = video.begin(k, level, past if config.temporal.enabled else None, frame, config,
                             clock)
         weights = video.aware(k, graph.weights, start, level, config)
         clock.done('depth-aware')
         solution = minimise(
-            k, k.array(start.planes), weights, k.array(start.d),
-            k.array(start.m), level.sigma, config,
-            None if start.scene_change else past.memory, deadline(clock, config),
-            k.array(level.guide), k.array(level.d))
+            k, start.planes, weights, start.d, start.m, level.sigma, config,
+            past.memory if past and not start.scene_change else None, deadline(clock, config),
+            level.guide, level.d)
         clock.done('solve')
-        planes = k.numpy(solution.x)
         if solution.status in (Status.WORSE, Status.DIVERGED):
             self.reset()
         else:
-            self.state = video.remember(planes, start, level, frame, graph, solution.memory)
-        large = video.full_planes(k, planes, full, level)
+            self.state = video.remember(
+                solution.x, start, level, frame, graph, solution.memory)
+        large = video.full_planes(k, solution.x, full, level)
         clock.done('lift')
         if solution.status is Status.WORSE:
-            return safety.as_input(
-                frame, measured, large, solution.status, solution.energy, clock.milliseconds)
-        return finish(k.describe, solution, large, measured, config, clock,
-                      start.frame_count, graph.hit_rate)
+            return safety.as_input(frame, measured, k.numpy(large), solution.status,
+                                   solution.energy, clock.milliseconds)
+        return finish(k, solution, large, measured, config, clock, start.frame_count,
+                      graph.hit_rate)
 
     def _refine_single(self, frame: Frame, measured: Measured, clock: StageClock) -> Refined:
         """Prepare a frame on its own and solve it."""
@@ -144,14 +143,13 @@ class DepthRefiner:
             self._kernels, start.planes, start.weights, start.d, start.m, measured.unit,
             self.config, deadline=deadline(clock, self.config), guide=guide)
         clock.done('solve')
-        planes = self._kernels.numpy(solution.x)
+        k, planes = self._kernels, solution.x
         if self.config.planes.final_median:
-            planes = median(planes)
+            planes = k.array(median(k.numpy(planes)))
         if solution.status is Status.WORSE:
-            return safety.as_input(
-                frame, measured, planes, solution.status, solution.energy, clock.milliseconds)
-        return finish(self._kernels.describe, solution, planes, measured,
-                      self.config, clock, NO_FRAMES)
+            return safety.as_input(frame, measured, k.numpy(planes), solution.status,
+                                   solution.energy, clock.milliseconds)
+        return finish(k, solution, planes, measured, self.config, clock, k.array(NO_FRAMES))
 
 
 def deadline(clock: StageClock, config: RefinerConfig) -> float:
@@ -160,16 +158,17 @@ def deadline(clock: StageClock, config: RefinerConfig) -> float:
     return clock.start + 1e-3 * budget if budget > 0 else math.inf
 
 
-def finish(describe: Callable, solution: Solution, planes: np.ndarray, measured: Measured,
-           config: RefinerConfig, clock: StageClock, frame_count: np.ndarray,
+def finish(k: Kernels, solution: Solution, planes: Any, measured: Measured,
+           config: RefinerConfig, clock: StageClock, frame_count: Any,
            hit_rate: float = 0.0) -> Refined:
     """Turn planes of inverse depth into depth, normals and what is known of them."""
     limits = (1 / config.depth.max, 1 / config.depth.min)
-    described = describe(planes, measured.d, measured.m, frame_count, measured.unit,
-                         measured.intrinsics, limits)
+    described = k.describe(planes, k.array(measured.d), k.array(measured.m), frame_count,
+                           measured.unit, measured.intrinsics, limits)
+    depth, normals, confidence, provenance = map(k.numpy, described)
     clock.done('finish')
-    return Refined(*described, solution.status, solution.iterations, solution.energy,
-                   clock.milliseconds, hit_rate)
+    return Refined(depth, normals, confidence, provenance, solution.status,
+                   solution.iterations, solution.energy, clock.milliseconds, hit_rate)
 
 
 def empty(measured: Measured) -> Refined:

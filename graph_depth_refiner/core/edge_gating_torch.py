@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 
 from graph_depth_refiner.core.edge_gating import LEAST_WEIGHT
-from graph_depth_refiner.core.patch_graph_torch import inside
+from graph_depth_refiner.core.neighbours_torch import inside
 from graph_depth_refiner.core.problem import offsets, window_of
 
 

@@ -43,7 +43,7 @@ def estimate_pose_pnp(before: np.ndarray, now: np.ndarray, d: np.ndarray,
     x, y = corners(images[0])
     start = np.stack([x, y], axis=-1).astype(np.float32)  # N 2
     end, found, _ = cv2.calcOpticalFlowPyrLK(
-        *images, start, None, winSize=(WINDOW, WINDOW), maxLevel=LEVELS)
+        images[0], images[1], start, start.copy(), winSize=(WINDOW, WINDOW), maxLevel=LEVELS)
     known = (found[:, 0] > 0) & (d[y, x] > 0)
     if np.count_nonzero(known) < LEAST:
         return None

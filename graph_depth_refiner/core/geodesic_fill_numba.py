@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Planes of holes in fused kernels; the readable twin is `graph_depth_refiner.core.geodesic_fill_torch`."""
+"""Planes of holes by geodesic distance in the image: CPU kernels."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Filling of holes in a map in noise units; the plain twin is graph_depth_refiner.core.inpainting_torch."""
+"""Filling of holes in a map in noise units: CPU kernels."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Filling of holes in a map in noise units, the plain twin of graph_depth_refiner.core.inpainting_numba."""
+"""Filling of holes in a map in noise units: the reference, on any torch device."""
 
 from __future__ import annotations
 
-import numpy as np
+import torch
 
 from graph_depth_refiner.core.inpainting import (
     COLOR_FADE,
@@ -36,14 +36,14 @@ from graph_depth_refiner.core.inpainting import (
 )
 
 
-def fill_background(z: np.ndarray, reliable: np.ndarray) -> np.ndarray:
-    """Fill holes with the smaller of the sure values left and right of them; 0 where none."""
+def fill_background(z: torch.Tensor, reliable: torch.Tensor) -> torch.Tensor:
+    """Fill holes with the smaller of the reliable values left and right; 0 where none is."""
     values = _seen(z, _reach(reliable)[:2])  # 2 H W
-    smaller = np.where(np.isnan(values), np.inf, values).min(axis=0)
-    return np.where(reliable, z, np.where(np.isfinite(smaller), smaller, 0)).astype(np.float32)
+    smaller = torch.where(values.isnan(), torch.inf, values).amin(dim=0)
+    return torch.where(reliable, z, torch.where(smaller.isinf(), 0, smaller))
 
 
-def fill_occluded(z: np.ndarray, reliable: np.ndarray, color: np.ndarray) -> np.ndarray:
+def fill_occluded(z: torch.Tensor, reliable: torch.Tensor, color: torch.Tensor) -> torch.Tensor:
     """Fill occlusions with the background, other holes from around; 0 where nothing is seen."""
     reach = _reach(reliable)  # 8 H W
     left, right = reach[:2]
@@ -53,82 +53,96 @@ def fill_occluded(z: np.ndarray, reliable: np.ndarray, color: np.ndarray) -> np.
     step = values[1] - values[0]  # NaN, and so no occlusion, where one is missing
     hidden = (step > OCCLUSION_STEP) & (
         left + right - 1 <= OCCLUSION_GAP * step + OCCLUSION_SLACK)
-    filled = np.where(hidden, values[0], filled)
-    filled = np.where((left == 0) & (right > 0), values[1] - right * first, filled)
-    filled = np.where((left > 0) & (right == 0), values[0] + left * last, filled)
-    return np.where(reliable, z, filled).astype(np.float32)
+    filled = torch.where(hidden, values[0], filled)
+    filled = torch.where((left == 0) & (right > 0), values[1] - right * first, filled)
+    filled = torch.where((left > 0) & (right == 0), values[0] + left * last, filled)
+    return torch.where(reliable, z, filled)
 
 
-def _reach(reliable: np.ndarray) -> np.ndarray:
-    """Return how many steps away the next sure pixel is in each direction, 0 where none is."""
-    return np.stack([_reach_one(reliable, dy, dx) for dy, dx in STEPS])  # 8 H W
+def _reach(reliable: torch.Tensor) -> torch.Tensor:
+    """Return how many steps away the next reliable pixel is in each direction, 0 if none is."""
+    return torch.stack([_reach_one(reliable, dy, dx) for dy, dx in STEPS.tolist()])  # 8 H W
 
 
-def _reach_one(reliable: np.ndarray, dy: int, dx: int) -> np.ndarray:
+def _reach_one(reliable: torch.Tensor, dy: int, dx: int) -> torch.Tensor:
     if dy == 0:
         return _reach_one(reliable.T, dx, 0).T
-    reach = np.zeros(reliable.shape, int)
-    rows = range(1, len(reliable)) if dy < 0 else range(len(reliable) - 2, -1, -1)
-    for y in rows:
-        ahead = np.where(reliable[y + dy], 1, np.where(reach[y + dy] > 0, reach[y + dy] + 1, 0))
-        to, at = slice(max(0, -dx), len(ahead) - max(0, dx)), slice(max(0, dx), None)
-        reach[y, to] = ahead[at][:len(ahead) - abs(dx)]
-    return reach
+    if dy > 0:
+        return _reach_one(reliable.flip(0), -dy, dx).flip(0)
+    height, width = reliable.shape
+    y = torch.arange(height, device=reliable.device)[:, None]
+    x = torch.arange(width, device=reliable.device)
+    # sheared, so that every line of pixels in the direction is a column
+    lines = torch.arange(-height, width + height, device=reliable.device) - dx * y
+    in_image = (lines >= 0) & (lines < width)
+    sheared = reliable.gather(1, lines.clamp(0, width - 1)) & in_image  # H W+2H
+    last = torch.where(sheared, y, -1).cummax(dim=0).values
+    above = torch.cat((torch.full_like(last[:1], -1), last[:-1]))
+    reach = torch.where(above >= 0, y - above, 0)
+    return reach.gather(1, (x + dx * y + height).expand(height, width))
 
 
-def _seen(z: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """Return the value of the next sure pixel in each direction, NaN where none is."""
+def _seen(z: torch.Tensor, reach: torch.Tensor) -> torch.Tensor:
+    """Return the value of the next reliable pixel in each direction, NaN where none is."""
     y, x = _ends(reach)
-    return np.where(reach > 0, z[y, x], np.nan)  # K H W
+    return torch.where(reach > 0, z[y, x], torch.nan)  # K H W
 
 
-def _ends(reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rows, columns = np.indices(reach.shape[1:])
-    dy, dx = STEPS[:len(reach)].T[:, :, None, None]
-    return rows + reach * dy, columns + reach * dx  # K H W each
+def _ends(reach: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return row and column of the next reliable pixel in each direction, K H W each."""
+    y = torch.arange(reach.shape[1], device=reach.device)[:, None]
+    x = torch.arange(reach.shape[2], device=reach.device)
+    dy, dx = torch.from_numpy(STEPS[:len(reach)].T).to(reach.device)[:, :, None, None]
+    return y + reach * dy, x + reach * dx
 
 
-def _from_around(values: np.ndarray, reach: np.ndarray, color: np.ndarray) -> np.ndarray:
+def _from_around(values: torch.Tensor, reach: torch.Tensor, color: torch.Tensor) -> torch.Tensor:
     """Return the weighted median of what is seen around, interpolated on one surface."""
-    opposite = np.arange(len(reach)) ^ 1
+    opposite = [direction ^ 1 for direction in range(len(reach))]
     other, away = values[opposite], reach[opposite]
-    together = np.abs(values - other) <= (
-        SAME_SURFACE_STEP + SAME_SURFACE_SLOPES[:, None, None] * (reach + away))
-    between = (values * away + other * reach) / np.maximum(reach + away, 1)
+    slopes = torch.from_numpy(SAME_SURFACE_SLOPES).to(values)[:, None, None]
+    together = (values - other).abs() <= SAME_SURFACE_STEP + slopes * (reach + away)
+    between = (values * away + other * reach) / (reach + away).clamp(min=1)
     y, x = _ends(reach)
-    color_distance = np.abs(color[:, y, x] - color[:, None]).sum(axis=0)  # 8 H W
-    distance = reach * np.linalg.norm(STEPS, axis=1)[:, None, None]
-    weights = np.exp(-color_distance / COLOR_FADE - distance / DISTANCE_FADE) + NEGLIGIBLE
-    values = np.nan_to_num(np.where(together, between, values))
-    weights = np.where(reach > 0, weights, 0)
+    color_distance = (color[:, y, x] - color[:, None]).abs().sum(dim=0)  # 8 H W
+    lengths = values.new_tensor([(dy * dy + dx * dx) ** 0.5 for dy, dx in STEPS.tolist()])
+    distance = reach * lengths[:, None, None]
+    weights = torch.exp(-color_distance / COLOR_FADE - distance / DISTANCE_FADE) + NEGLIGIBLE
+    values = torch.where(together, between, values).nan_to_num()
+    weights = torch.where(reach > 0, weights, 0)
     median = weighted_median(values, weights)
-    apart = (values * weights).sum(axis=0) / np.maximum(weights.sum(axis=0), NEGLIGIBLE) - median
-    return np.where(np.abs(apart) > UNDECIDED, median + TOWARDS_MEAN * apart, median)
+    mean = (values * weights).sum(dim=0) / weights.sum(dim=0).clamp(min=NEGLIGIBLE)
+    apart = mean - median
+    return torch.where(apart.abs() > UNDECIDED, median + TOWARDS_MEAN * apart, median)
 
 
-def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def weighted_median(values: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Return the first value, in their order, by which half of the weight is reached; or 0."""
-    order = np.argsort(np.where(weights > 0, values, np.inf), axis=0, kind='stable')
-    reached = np.cumsum(np.take_along_axis(weights, order, 0), axis=0)
-    at = np.argmax(2 * reached >= reached[-1], axis=0)[None]
-    median = np.take_along_axis(np.take_along_axis(values, order, 0), at, 0)[0]
-    return np.where(reached[-1] > 0, median, 0)
+    order = torch.where(weights > 0, values, torch.inf).sort(dim=0, stable=True).indices
+    reached = weights.gather(0, order).cumsum(dim=0)
+    at = (2 * reached >= reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
+    median = values.gather(0, order).gather(0, at)[0]
+    return torch.where(reached[-1] > 0, median, 0)
 
 
-def _rim_slopes(z: np.ndarray, reliable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the slopes along x at the first and the last sure pixel of every row."""
-    first = np.argmax(reliable, axis=1)
-    last = reliable.shape[1] - 1 - np.argmax(reliable[:, ::-1], axis=1)
-    return tuple(
-        np.array([[_rim_slope(z, reliable, y, x, inward)] for y, x in enumerate(ends)])
-        for ends, inward in ((first, 1), (last, -1)))
+def _rim_slopes(z: torch.Tensor, reliable: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the slopes along x at the first and the last reliable pixel of every row, H 1."""
+    first = reliable.to(torch.uint8).argmax(dim=1)
+    last = reliable.shape[1] - 1 - reliable.flip(1).to(torch.uint8).argmax(dim=1)
+    return _rim_slope(z, reliable, first, 1), _rim_slope(z, reliable, last, -1)
 
 
-def _rim_slope(z: np.ndarray, reliable: np.ndarray, y: int, x: int, inward: int) -> float:
-    rows = slice(max(0, y - RIM_ROWS), y + RIM_ROWS + 1)
-    run = np.arange(1, RIM_SPAN + 1)
-    run = run[(x + inward * run >= 0) & (x + inward * run < z.shape[1])]
-    step = z[rows, x + inward * run] - z[y, x]
-    same = reliable[rows, x + inward * run] & (
-        np.abs(step) <= RIM_STEP + SAME_SURFACE_SLOPES[0] * run)
-    return (same * inward * run * step).sum() / ((same * run * run).sum() + RIM_CAUTION)
+def _rim_slope(z: torch.Tensor, reliable: torch.Tensor, ends: torch.Tensor, inward: int
+               ) -> torch.Tensor:
+    height, width = z.shape
+    row = torch.arange(height, device=z.device)
+    run = torch.arange(1, RIM_SPAN + 1, device=z.device)
+    y = row[:, None, None] + torch.arange(-RIM_ROWS, RIM_ROWS + 1, device=z.device)[:, None]
+    x = ends[:, None, None] + inward * run  # H 1 span
+    in_image = (y >= 0) & (y < height) & (x >= 0) & (x < width)  # H rows span
+    y, x = y.clamp(0, height - 1), x.clamp(0, width - 1)
+    step = z[y, x] - z[row, ends][:, None, None]
+    same = in_image & reliable[y, x] & (
+        step.abs() <= RIM_STEP + float(SAME_SURFACE_SLOPES[0]) * run)
+    rise = torch.where(same, inward * run * step, 0).sum(dim=(1, 2))
+    return (rise / ((same * run * run).sum(dim=(1, 2)) + RIM_CAUTION))[:, None]

@@ -76,9 +76,9 @@ def init(x, w, d, m, unit: float, terms: Terms) -> State:
     edges, height, width = w.shape
     z = with_margin(x, unit, window_of(edges) // 2)
     planes_of = 2 if terms.regulariser == 'nltgv' else 1
-    empty = [np.zeros((3, height, width), np.float32) for _ in range(3)]
+    rest, image, diagonal = np.zeros((3, 3, height, width), np.float32)
     return State(
-        z, np.zeros_like(z), *empty, np.empty_like(w),
+        z, np.zeros_like(z), rest, image, diagonal, np.empty_like(w),
         np.empty((planes_of, edges // 2, height, width), np.float32),
         np.empty_like(d), np.empty(height), w, d * np.float32(1 / unit), m, unit, terms,
         original)

@@ -26,8 +26,8 @@ from graph_depth_refiner.core.joint_median import VOTERS
 _REACH = VOTERS // 2
 
 
-def joint_weighted_median(z: np.ndarray, color: np.ndarray, stride: int, limit: float, share: float,
-            sigma: float) -> np.ndarray:
+def joint_weighted_median(z: np.ndarray, color: np.ndarray, stride: int, limit: float,
+                          share: float, sigma: float) -> np.ndarray:
     """
     Return the map with pixels replaced that similar pixels around them contradict.
 

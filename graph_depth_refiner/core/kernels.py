@@ -33,6 +33,7 @@ import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.problem import Memory, Terms
+from graph_depth_refiner.frame import Intrinsics
 
 Array = Any  # numpy.ndarray with the kernels for a CPU, else torch.Tensor
 
@@ -78,41 +79,71 @@ class Irls(Protocol):
     def planes(self, state: Any) -> Array: ...
 
 
+class BuildGraph(Protocol):
+    """The patch graph, O H W, of a guide, H W or C H W; `rows` rewrites only those of `out`."""
+
+    def __call__(self, guide: Array, config: RefinerConfig, out: Array | None = None,
+                 rows: tuple[int, int] | None = None) -> Array: ...
+
+
+class NormalEquations(Protocol):
+    """Sums and shifts of every block of samples of a motion; see `core.odometry`."""
+
+    def __call__(self, x: Array, n: Array, before: Array, d: Array, m: Array, now: Array,
+                 stride: int, motion: np.ndarray, gain_bias: np.ndarray,
+                 intrinsics: Intrinsics, sigma: float, photometric_sigma: float,
+                 block_flow_scale: float) -> tuple[Array, Array]: ...
+
+
+class SelectPlanes(Protocol):
+    """For every pixel the candidate plane, 3 H W, of the least cost; see `plane_selection`."""
+
+    def __call__(self, d: Array, m: Array, color: Array, start: Array, warped: Array,
+                 frame_count: Array, warped_color: Array, sigma: float, color_sigma: float,
+                 slopes: bool = True) -> Array: ...
+
+
 class Kernels(NamedTuple):
-    """Every stage of a frame in one implementation."""
+    """Every stage of a frame in one implementation; arguments as the stages name them."""
 
     name: str  # fused, torch or compiled
     device: str  # cpu or cuda:N
-    array: Callable[[np.ndarray], Array]  # float32 where the stages compute
+    array: Callable[[np.ndarray], Array]  # where the stages compute, see `_contiguous`
     numpy: Callable[[Array], np.ndarray]  # back again; waits for the device
+    where: Callable[[Array, Array, Array], Array]
     # resolution
-    merge_blocks: Callable[..., tuple[Array, Array]]
-    upsample_planes: Callable[..., Array]
+    merge_blocks: Callable[[Array, Array, float], tuple[Array, Array]]
+    upsample_planes: Callable[[Array, tuple[int, int], int], Array]
     # graph
-    build_graph: Callable[..., Array]
-    band_changes: Callable[[Array, Array], np.ndarray]
-    symmetrise: Callable[[Array], None]
-    normalise: Callable[[Array], Any]
+    build_graph: BuildGraph
+    band_changes: Callable[[Array, Array], Array]
+    symmetrise: Callable[[Array], None]  # in place
+    normalise: Callable[[Array], Any]  # in place
     # where to begin
-    fit_planes: Callable[..., tuple[Array, Array]]
-    geodesic_fill: Callable[..., None]
+    fit_planes: Callable[
+        [Array, Array, Array, float, tuple[int, ...], float, float], tuple[Array, Array]]
+    geodesic_fill: Callable[[Array, Array, Array, float, Array], None]  # in place
     fill_background: Callable[[Array, Array], Array]
     fill_occluded: Callable[[Array, Array, Array], Array]
-    joint_weighted_median: Callable[..., Array]
+    joint_weighted_median: Callable[[Array, Array, int, float, float, float], Array]
     fit_slopes: Callable[[Array, Array], Array]
     # the past
-    normal_equations: Callable[..., Any]
-    warp: Callable[..., tuple[Array, Array, Array]]
-    consistency_gate: Callable[..., Array]
-    select_planes: Callable[..., Array]
-    fuse: Callable[..., tuple[Array, Array, Array, Array]]
+    normal_equations: NormalEquations
+    warp: Callable[
+        [Array, Array, Array, np.ndarray, Intrinsics], tuple[Array, Array, Array]]
+    consistency_gate: Callable[[Array, Array, Array, Array, Array, Array, float], Array]
+    select_planes: SelectPlanes
+    fuse: Callable[
+        [Array, Array, Array, Array, Array, float, float], tuple[Array, Array, Array, Array]]
     # minimisation
     gate_depth_edges: Callable[[Array, Array, float], Array]
     relax_at_curvature: Callable[[Array, Array, float], Array]
     adam: Adam
     irls: Irls
     # results
-    describe: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
+    describe: Callable[
+        [Array, Array, Array, Array, float, Intrinsics, tuple[float, float]],
+        tuple[Array, Array, Array, Array]]
 
 
 @cache
@@ -142,6 +173,7 @@ def numba_kernels() -> Kernels:
         device='cpu',
         array=_contiguous,
         numpy=np.asarray,
+        where=np.where,
         merge_blocks=resolution_numba.merge_blocks,
         upsample_planes=resolution_numba.upsample_planes,
         build_graph=patch_graph_numba.build_graph,
@@ -201,6 +233,7 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
         device=device,
         array=array,
         numpy=to_numpy,
+        where=torch.where,
         merge_blocks=resolution_torch.merge_blocks,
         upsample_planes=resolution_torch.upsample_planes,
         build_graph=patch_graph_torch.build_graph,
@@ -258,8 +291,13 @@ def select(device: str = 'auto', backend: str = 'auto') -> Kernels:
 
 
 def _contiguous(values: np.ndarray) -> np.ndarray:
-    """Return float32 that kernels compiled once can take: contiguous and writable."""
-    return np.require(values, np.float32, ('C', 'W'))
+    """
+    Return an array that kernels compiled once can take: contiguous and writable.
+
+    Bytes and truth values keep their type, all else becomes float32.
+    """
+    kept = values.dtype in (np.uint8, np.bool_)
+    return np.require(values, values.dtype if kept else np.float32, ('C', 'W'))
 
 
 def _found(device: str, backend: str) -> str:

@@ -24,7 +24,6 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.kernels import Kernels
 from graph_depth_refiner.core.problem import Memory, Terms
 from graph_depth_refiner.core.pyramid import coarser, finer
-from graph_depth_refiner.core.safety import input_planes
 from graph_depth_refiner.frame import Status
 
 # Converged mode begins with this learning rate, looks at the energy once in so many steps,
@@ -64,7 +63,8 @@ def minimise(
         x = _start_from_below(k, x, d, m, unit, config, deadline, guide)
     terms = Terms(config.energy.reg_lambda, config.energy.reg_alpha, config.energy.regulariser)
     known, valid = (d, m > 0) if measured is None else (measured, measured > 0)
-    raw = input_planes(x, known, valid)
+    raw = x + 0  # a copy in numpy and torch alike
+    raw[0] = k.where(valid, known, x[0])
     if config.solver.method == 'irls':
         return _irls(k.irls, (x, w, d, m, unit, terms), raw, config, deadline)
     return _adam(k.adam, (x, w, d, m, unit, terms, memory), raw, config, deadline)

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -63,7 +64,8 @@ def sensor_unit(d: np.ndarray, intrinsics: Intrinsics) -> float:
     """Return one pixel of disparity where the baseline is known, else the noise itself."""
     if intrinsics.baseline > 0:
         unit = 1.0 / (intrinsics.fx * intrinsics.baseline)
-        typical = positive_median(d) or 1.0  # a baseline that is out of all proportion must not count
+        # a baseline that is out of all proportion must not count
+        typical = positive_median(d) or 1.0
         return min(max(unit, LEAST_DISPARITY * typical), typical / LEAST_DISPARITY)
     return noise(d)
 
@@ -108,9 +110,9 @@ def guide_image(image: np.ndarray, color: bool) -> np.ndarray:
     return np.ascontiguousarray(np.moveaxis(guide, -1, 0)) if color else guide
 
 
-def subsample(image: np.ndarray) -> np.ndarray:
+def subsample(image: Any) -> Any:
     """Return every n-th pixel of every n-th row of H W, enough for a median."""
-    step = max(1, int((image.size / SAMPLES) ** 0.5))
+    step = max(1, int((image.shape[0] * image.shape[1] / SAMPLES) ** 0.5))
     return image[::step, ::step]
 
 

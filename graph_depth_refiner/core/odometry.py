@@ -72,7 +72,8 @@ class Equations:
 
     @classmethod
     def of_sums(cls, sums: np.ndarray, shifts: np.ndarray) -> Equations:
-        """Unpack rows of the upper triangle, each followed by its J^T r, then the counts."""
+        """Unpack sums by block: rows of the upper triangle, each with J^T r, then counts."""
+        shifts, sums = shifts[sums[:, SEEN] > 0], sums.sum(axis=0)
         return cls(sums[PLACES[:, :TERMS]], sums[PLACES[:, TERMS]], shifts, *sums[SEEN:])
 
 
@@ -89,7 +90,7 @@ def between(before: np.ndarray, now: np.ndarray) -> Motion:
     return Motion(np.linalg.inv(now) @ before)
 
 
-def align(k: Kernels, planes: np.ndarray, frame_count: np.ndarray, grey: np.ndarray, level: Level,
+def align(k: Kernels, planes: Any, frame_count: Any, grey: Any, level: Level,
           guess: np.ndarray) -> Motion:
     """
     Find the motion that brings the last planes and image onto this measurement.
@@ -100,8 +101,8 @@ def align(k: Kernels, planes: np.ndarray, frame_count: np.ndarray, grey: np.ndar
     blocks by how far they would like to move by themselves: a moving object is a block that
     does.
     """
-    history_weight = positive_median(frame_count)
-    near = upper_median(subsample(planes[0]).ravel())  # the unit of length is 1 / near
+    history_weight = positive_median(k.numpy(frame_count))
+    near = upper_median(k.numpy(subsample(planes[0])).ravel())  # the unit of length is 1 / near
     if not (history_weight > 0 and near > 0):
         return Motion(np.eye(4), trusted=False)
     steady = frame_count * (frame_count >= STEADY * history_weight)  # H W
@@ -109,7 +110,8 @@ def align(k: Kernels, planes: np.ndarray, frame_count: np.ndarray, grey: np.ndar
     motion = search.run(guess, PLAN[-1:], BLOCK_FLOW_SCALE, foreseen=True)
     if motion.trusted:
         return motion
-    tracked = estimate_pose_pnp(grey, level.grey, planes[0] * (steady > 0), level.intrinsics)
+    tracked = estimate_pose_pnp(k.numpy(grey), k.numpy(level.grey),
+                                k.numpy(planes[0] * (steady > 0)), level.intrinsics)
     if tracked is not None:
         return search.run(tracked, PLAN[-1:], BLOCK_FLOW_SCALE)
     return search.run(guess, PLAN, np.inf)
@@ -118,21 +120,23 @@ def align(k: Kernels, planes: np.ndarray, frame_count: np.ndarray, grey: np.ndar
 class _Search:
     """A search for the motion between two frames, which may begin at several places."""
 
-    def __init__(self, k: Kernels, planes: np.ndarray, steady: np.ndarray, grey: np.ndarray,
-                 level: Level, near: float) -> None:
+    def __init__(self, k: Kernels, planes: Any, steady: Any, grey: Any, level: Level,
+                 near: float) -> None:
         self._equations = partial(k.normal_equations, planes, steady)
-        self._level, self._near = level, near
-        self._pyramid = [tuple(cv2.GaussianBlur(one, (5, 5), BLUR) for one in (grey, level.grey))]
+        self._k, self._level, self._near = k, level, near
+        self._pyramid: list[tuple] = [tuple(
+            cv2.GaussianBlur(k.numpy(one), (5, 5), BLUR) for one in (grey, level.grey))]
 
-    def run(self, matrix: np.ndarray, plan: tuple, block_flow_scale: float, foreseen: bool = False) -> Motion:
+    def run(self, matrix: np.ndarray, plan: tuple, block_flow_scale: float,
+            foreseen: bool = False) -> Motion:
         """Search from a motion on; if it is to be `foreseen`, only if few blocks move there."""
         level, gain_bias, found = self._level, np.array([1.0, 0.0]), None
         for floor, stride, iterations, wider in plan:
-            before, now = self._images(floor)
+            before, now = map(self._k.array, self._images(floor))
             for _ in range(iterations):
-                found = self._equations(
+                found = Equations.of_sums(*map(self._k.numpy, self._equations(
                     before, level.d, level.m, now, stride, matrix, gain_bias, level.intrinsics,
-                    wider * level.sigma, wider * PHOTOMETRIC_SIGMA, block_flow_scale)
+                    wider * level.sigma, wider * PHOTOMETRIC_SIGMA, block_flow_scale)))
                 shift = upper_median(found.shifts) if found.shifts.size else 0.0
                 step = _solve(found, self._near)
                 if not np.isfinite(step).all() or (foreseen and shift > BLOCK_FLOW_SCALE):
@@ -142,7 +146,8 @@ class _Search:
                 block_flow_scale = max(BLOCK_FLOW_SCALE, 2 * shift)
                 if _pixels(step, self._near, level.intrinsics.fx) < STILL * 2 ** floor:
                     break
-        return Motion(matrix, _trusted(found, matrix, level.d.size / PLAN[-1][1] ** 2))
+        height, width = level.d.shape
+        return Motion(matrix, _trusted(found, matrix, height * width / PLAN[-1][1] ** 2))
 
     def _images(self, floor: int) -> tuple[np.ndarray, np.ndarray]:
         """Return both images at a level of the pyramid, or the smallest that makes sense."""

@@ -22,7 +22,6 @@ from graph_depth_refiner.core.camera import pinhole
 from graph_depth_refiner.core.odometry import (
     BLOCK,
     DEPTH_SCALE,
-    Equations,
     FLAT_BLOCK,
     OUTLIER,
     SEEN,
@@ -59,8 +58,8 @@ def _bilinear(image, u, v):
 
 
 @njit(parallel=True, nogil=True, cache=True)
-def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, sigma, photometric_sigma, block_flow_scale,
-            sums, shifts):
+def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, sigma,
+            photometric_sigma, block_flow_scale, sums, shifts):
     """Sum the normal equations of every block, weighted by how little it moves by itself."""
     height, width = n.shape
     fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
@@ -138,20 +137,23 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
         su, sv = (fvv * fur - fuv * fvr) / det, (fuu * fvr - fuv * fur) / det
         squared = su * su + sv * sv
         shifts[block] = np.sqrt(squared)
-        trust = 1 / ((1 + squared / (block_flow_scale * block_flow_scale)) * (1 + squared / (block_flow_scale * block_flow_scale)))
+        ratio = squared / (block_flow_scale * block_flow_scale)
+        still = 1 / ((1 + ratio) * (1 + ratio))
         for k in range(SEEN):
-            acc[k] *= trust
+            acc[k] *= still
 
 
 def normal_equations(x: np.ndarray, n: np.ndarray, before: np.ndarray, d: np.ndarray,
                      m: np.ndarray, now: np.ndarray, stride: int, motion: np.ndarray,
-                     gain_bias: np.ndarray, intrinsics: Intrinsics, sigma: float, photometric_sigma: float,
-                     block_flow_scale: float) -> Equations:
-    """Linearise the misfit of planes and images at a motion; see the plain twin."""
+                     gain_bias: np.ndarray, intrinsics: Intrinsics, sigma: float,
+                     photometric_sigma: float, block_flow_scale: float
+                     ) -> tuple[np.ndarray, np.ndarray]:
+    """Linearise the misfit of planes and images at a motion; see the reference."""
     height, width = n.shape
     sums = np.empty((-(-height // BLOCK) * -(-width // BLOCK), SEEN + 4))
     shifts = np.empty(len(sums))
     scale = np.float32(now.shape[1] / width)
     _blocks(x, n, before, d, m, now, scale, stride, motion.astype(np.float32), gain_bias,
-            pinhole(intrinsics), np.float32(sigma), np.float32(photometric_sigma), block_flow_scale, sums, shifts)
-    return Equations.of_sums(sums.sum(axis=0), shifts[sums[:, SEEN] > 0])
+            pinhole(intrinsics), np.float32(sigma), np.float32(photometric_sigma),
+            block_flow_scale, sums, shifts)
+    return sums, shifts

@@ -11,17 +11,17 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Linearise the misfit that shows the motion of the camera: the reference."""
+"""Normal equations of the camera's motion: the reference, on any torch device."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 
-from graph_depth_refiner.core import camera
+from graph_depth_refiner.core.camera_torch import plane_vectors
 from graph_depth_refiner.core.odometry import (
     BLOCK,
     DEPTH_SCALE,
-    Equations,
     FLAT_BLOCK,
     OUTLIER,
     SEEN,
@@ -30,108 +30,109 @@ from graph_depth_refiner.core.odometry import (
 from graph_depth_refiner.frame import Intrinsics
 
 
-def normal_equations(x: np.ndarray, n: np.ndarray, before: np.ndarray, d: np.ndarray,
-                     m: np.ndarray, now: np.ndarray, stride: int, motion: np.ndarray,
-                     gain_bias: np.ndarray, intrinsics: Intrinsics, sigma: float, photometric_sigma: float,
-                     block_flow_scale: float) -> Equations:
+def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: torch.Tensor,
+                     m: torch.Tensor, now: torch.Tensor, stride: int, motion: np.ndarray,
+                     gain_bias: np.ndarray, intrinsics: Intrinsics, sigma: float,
+                     photometric_sigma: float, block_flow_scale: float
+                     ) -> tuple[torch.Tensor, torch.Tensor]:
     """
-    Linearise the misfit of planes and images at a motion.
+    Linearise the misfit of planes and images at a motion, in float64.
 
-    Samples are every `stride`-th plane x (3 H W) with evidence n. The image residual is
+    Samples are every `stride`-th plane x (3 H W) with frame count n. The image residual is
     now(pi(P')) - gain before - bias; the depth residual is that of the measured d against
     the moved plane at the pixel where the point lands. The images may be smaller.
     """
     height, width = n.shape
     k, scale = intrinsics, now.shape[1] / width
-    v, u = np.meshgrid(_samples(height, stride), _samples(width, stride), indexing='ij')
-    use = (x[0, v, u] > 0) & (n[v, u] > 0)
-    v, u = v[use], u[use]
-    inverse = x[0, v, u].astype(float)
-    ray = np.stack([(u - k.cx) / k.fx, (v - k.cy) / k.fy, np.ones(u.size)])  # 3 N
-    p = motion[:3, :3] @ (ray / inverse) + motion[:3, 3:]  # 3 N
-    with np.errstate(all='ignore'):
-        hu, hv = k.fx * p[0] / p[2] + k.cx, k.fy * p[1] / p[2] + k.cy
-        use = (p[2] > 0) & (hu >= 1) & (hv >= 1) & (hu <= width - 2) & (hv <= height - 2)
-    u, v, p, hu, hv = u[use], v[use], p[:, use], hu[use], hv[use]
+    rotation, translation = (
+        torch.from_numpy(part.astype(np.float64)).to(x.device)
+        for part in (motion[:3, :3], motion[:3, 3:]))  # 3 3, 3 1
+    v, u = (places.flatten() for places in torch.meshgrid(
+        _samples(height, stride, x.device), _samples(width, stride, x.device), indexing='ij'))
+    inverse = x[0, v, u].double()
+    use = (inverse > 0) & (n[v, u] > 0)
+    ray = torch.stack(((u - k.cx) / k.fx, (v - k.cy) / k.fy, torch.ones_like(inverse)))  # 3 N
+    p = rotation @ (ray / torch.where(use, inverse, 1)) + translation  # 3 N
+    use = use & (p[2] > 0)
+    px, py, pz = torch.where(use, p, 1)
+    to_u, to_v = k.fx * px / pz + k.cx, k.fy * py / pz + k.cy
+    use = use & (to_u >= 1) & (to_v >= 1) & (to_u <= width - 2) & (to_v <= height - 2)
+    to_u, to_v = torch.where(use, to_u, 0), torch.where(use, to_v, 0)
     blocks = (v // BLOCK) * -(-width // BLOCK) + u // BLOCK
-    sums = np.zeros((-(-height // BLOCK) * -(-width // BLOCK), SEEN + 4))
+    number = -(-height // BLOCK) * -(-width // BLOCK)
 
-    is_now, gu, gv = _bilinear(now, (hu + 0.5) * scale - 0.5, (hv + 0.5) * scale - 0.5)
+    is_now, gu, gv = _bilinear(now, (to_u + 0.5) * scale - 0.5, (to_v + 0.5) * scale - 0.5)
     was, _, _ = _bilinear(before, (u + 0.5) * scale - 0.5, (v + 0.5) * scale - 0.5)
     gu, gv = gu * scale, gv * scale
-    r = is_now - gain_bias[0] * was - gain_bias[1]
-    slope = np.stack([gu * k.fx / p[2], gv * k.fy / p[2], np.zeros(u.size)])
-    slope[2] = -(slope[0] * p[0] + slope[1] * p[1]) / p[2]
-    j = np.stack([*np.cross(p, slope, axis=0), *slope, -was, -np.ones(u.size)])  # 8 N
+    gain, bias = gain_bias
+    r = is_now - gain * was - bias
+    gx, gy = gu * k.fx / pz, gv * k.fy / pz
+    slope = torch.stack((gx, gy, -(gx * px + gy * py) / pz))
+    point = torch.stack((px, py, pz))
+    j = torch.cat((torch.linalg.cross(point, slope, dim=0), slope,
+                   torch.stack((-was, -torch.ones_like(was)))))  # 8 N
     e = r / photometric_sigma
-    w = 1 / ((1 + e * e) * photometric_sigma) ** 2
-    _add(sums, blocks, j, r, w)
-    np.add.at(sums, (blocks, SEEN), 1)
-    np.add.at(sums, (blocks, SEEN + 1), e * e < OUTLIER)
-    flow = np.zeros((len(sums), 5))
-    np.add.at(flow, blocks, np.stack([w * gu * gu, w * gu * gv, w * gv * gv, w * gu * r,
-                                      w * gv * r], axis=1))
-    q = camera.plane_vectors(x.astype(float), intrinsics)[:, v, u]  # 3 N
-    _add_depth(sums, blocks, q, (hu, hv), d, m, motion, intrinsics, sigma)
-    shifts = _shifts(flow, photometric_sigma)
-    sums[:, :SEEN] *= (1 / (1 + (shifts / block_flow_scale) ** 2) ** 2)[:, None]
-    return Equations.of_sums(sums.sum(axis=0), shifts[sums[:, SEEN] > 0])
+    w = use / ((1 + e * e) * photometric_sigma) ** 2
+    counts = torch.stack((use, use & (e * e < OUTLIER)))
+    flow = torch.stack((w * gu * gu, w * gu * gv, w * gv * gv, w * gu * r, w * gv * r))
+
+    q = plane_vectors(x.double(), intrinsics)[:, v, u]  # 3 N
+    depth_terms, depth_counts = _depth_terms(
+        q, use, (to_u, to_v), d, m, rotation, translation, intrinsics, sigma)
+    rows = torch.cat((_terms(j, r, w) + depth_terms, counts, depth_counts, flow))
+    sums = rows.new_zeros((number, len(rows))).index_add_(0, blocks, rows.T)
+    shifts = _shifts(sums[:, SEEN + 4:], photometric_sigma)
+    still = 1 / (1 + (shifts / block_flow_scale).square()).square()
+    return torch.cat((sums[:, :SEEN] * still[:, None], sums[:, SEEN:SEEN + 4]), dim=1), shifts
 
 
-def _samples(side: int, stride: int) -> np.ndarray:
+def _samples(side: int, stride: int, device: torch.device) -> torch.Tensor:
     """Return every stride-th place of every block."""
-    return np.concatenate([np.arange(first + stride // 2, min(first + BLOCK, side), stride)
-                           for first in range(0, side, BLOCK)])
+    places = [place for first in range(0, side, BLOCK)
+              for place in range(first + stride // 2, min(first + BLOCK, side), stride)]
+    return torch.tensor(places, dtype=torch.int64, device=device)
 
 
-def _add_depth(sums, blocks, planes, place, d, m, motion, intrinsics, sigma):
-    """Add the point-to-plane equations, at the centre of the pixel where a point lands."""
+def _depth_terms(planes, use, place, d, m, rotation, translation, intrinsics, sigma):
+    """Return the point-to-plane terms, SEEN N, at the pixel where a point lands, and counts."""
     k = intrinsics
-    column, row = np.rint(place[0]).astype(int), np.rint(place[1]).astype(int)
-    weight = m[row, column].astype(float)
-    use = weight > 0
-    blocks, planes, column, row, weight = (
-        blocks[use], planes[:, use].astype(float), column[use], row[use], weight[use])
-    rays = np.stack([(column - k.cx) / k.fx, (row - k.cy) / k.fy, np.ones(row.size)])  # 3 N
-    q = motion[:3, :3] @ planes
-    q = q / (1 + motion[:3, 3] @ q)
-    there = (q * rays).sum(axis=0)
-    r = d[row, column] - there
-    j = np.zeros((TERMS, row.size))
-    j[:3] = -np.cross(q, rays, axis=0)
-    j[3:6] = there * q
+    column, row = torch.round(place[0]).long(), torch.round(place[1]).long()
+    weight = m[row, column].double()
+    use = use & (weight > 0)
+    rays = torch.stack((
+        (column - k.cx) / k.fx, (row - k.cy) / k.fy, torch.ones_like(weight))).double()  # 3 N
+    q = rotation @ planes
+    q = torch.where(use, q / (1 + (translation * q).sum(dim=0)), 0)
+    predicted = (q * rays).sum(dim=0)
+    r = d[row, column] - predicted
+    j = torch.cat((-torch.linalg.cross(q, rays, dim=0), predicted * q,
+                   torch.zeros_like(q[:TERMS - 6])))  # 8 N
     e = r / (DEPTH_SCALE * sigma)
-    _add(sums, blocks, j, r, weight / ((1 + e * e) * sigma) ** 2)
-    np.add.at(sums, (blocks, SEEN + 2), 1)
-    np.add.at(sums, (blocks, SEEN + 3), e * e < OUTLIER)
+    w = use * weight / ((1 + e * e) * sigma) ** 2
+    return _terms(j, r, w), torch.stack((use, use & (e * e < OUTLIER)))
 
 
-def _add(sums, blocks, j, r, w):
-    """Add w J^T J and w J^T r of samples to their blocks, upper triangle row by row."""
-    k = 0
-    for a in range(TERMS):
-        for b in range(a, TERMS):
-            np.add.at(sums, (blocks, k), w * j[a] * j[b])
-            k += 1
-        np.add.at(sums, (blocks, k), w * j[a] * r)
-        k += 1
+def _terms(j, r, w):
+    """Return w J^T J and w J^T r of samples, SEEN N, the upper triangle row by row."""
+    return torch.stack([
+        w * j[a] * other for a in range(TERMS) for other in (*j[a:], r)])
 
 
 def _bilinear(image, u, v):
     """Return the image at (u, v) and its two derivatives."""
-    iu = np.clip(np.floor(u).astype(int), 0, image.shape[1] - 2)
-    iv = np.clip(np.floor(v).astype(int), 0, image.shape[0] - 2)
-    fu, fv = u - iu, v - iv
-    corners = (image[iv + a, iu + b].astype(float) for a in (0, 1) for b in (0, 1))
-    one, two, three, four = corners
+    column = torch.floor(u).long().clamp(0, image.shape[1] - 2)
+    row = torch.floor(v).long().clamp(0, image.shape[0] - 2)
+    fu, fv = u - column, v - row
+    one, two, three, four = (
+        image[row + a, column + b].double() for a in (0, 1) for b in (0, 1))
     top, low = (1 - fu) * one + fu * two, (1 - fu) * three + fu * four
     left, right = (1 - fv) * one + fv * three, (1 - fv) * two + fv * four
     return (1 - fv) * top + fv * low, right - left, low - top
 
 
 def _shifts(flow, photometric_sigma):
-    """Return how far every block would like to move by itself, in pixels."""
+    """Return by how many pixels every block would move on its own: a Lucas-Kanade step."""
     uu, uv, vv, ur, vr = flow.T
     uu, vv = uu + FLAT_BLOCK / photometric_sigma ** 2, vv + FLAT_BLOCK / photometric_sigma ** 2
     determinant = uu * vv - uv * uv
-    return np.hypot((vv * ur - uv * vr) / determinant, (uu * vr - uv * ur) / determinant)
+    return torch.hypot((vv * ur - uv * vr) / determinant, (uu * vr - uv * ur) / determinant)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""From planes to what is published, in one pass; the twin of `graph_depth_refiner.core.output_torch`."""
+"""From planes to what is published, in one pass: CPU kernels."""
 
 from __future__ import annotations
 

@@ -11,38 +11,41 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""From planes to what is published: depth, normals, confidence and provenance."""
+"""From planes to what is published: the reference, on any torch device."""
 
 from __future__ import annotations
 
-import numpy as np
+import torch
 
-from graph_depth_refiner.core import camera
+from graph_depth_refiner.core.camera_torch import plane_vectors
 from graph_depth_refiner.core.output import CORRECTED, CORRECTED_UNITS, FILLED, MEASURED, UNKNOWN
-from graph_depth_refiner.core.resolution import spread
 from graph_depth_refiner.frame import Intrinsics
 
 
-def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.ndarray,
+def describe(planes: torch.Tensor, d: torch.Tensor, m: torch.Tensor, frame_count: torch.Tensor,
              unit: float, intrinsics: Intrinsics, limits: tuple[float, float]
-             ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """
-    Return depth H W, normals H W 3, confidence H W and provenance H W of planes.
-
-    The evidence may be of a resolution a whole number of times lower. Inverse depth
-    outside the limits is unknown.
-    """
+             ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return depth H W, normals H W 3, confidence H W and provenance H W of planes."""
     value = planes[0]
-    known = (value >= np.float32(limits[0])) & (value <= np.float32(limits[1]))
-    depth = np.full(d.shape, np.nan, np.float32)
-    np.divide(np.float32(1), value, out=depth, where=known)
-    q = camera.plane_vectors(np.where(known, planes, 1), intrinsics)  # 3 H W
-    normals = np.moveaxis(-q / np.linalg.norm(q, axis=0), 0, -1).astype(np.float32)
-    normals[~known] = np.nan
-    n = spread(frame_count, d.shape, d.shape[0] // frame_count.shape[0])
+    least, most = value.new_tensor(limits)
+    known = (value >= least) & (value <= most)
+    depth = torch.where(known, 1 / value, torch.nan)
+    q = plane_vectors(planes, intrinsics)  # 3 H W
+    normals = torch.where(known, -q / q.square().sum(dim=0).sqrt(), torch.nan)
+    n = _enlarged(frame_count, d.shape)
     held = n / (1 + n)
-    moved = np.abs(value - d) > CORRECTED_UNITS * unit
-    provenance = np.where(d > 0, np.where(moved, CORRECTED, MEASURED), FILLED)
-    confidence = np.where(provenance == MEASURED, np.maximum(m, held), held)
-    provenance = np.where(known, provenance, UNKNOWN).astype(np.uint8)
-    return depth, normals, np.where(known, confidence, 0).astype(np.float32), provenance
+    corrected = (value - d).abs() > CORRECTED_UNITS * unit
+    measured = (d > 0) & ~corrected
+    confidence = torch.where(measured, torch.maximum(m, held), held)
+    provenance = torch.where(d > 0, torch.where(corrected, CORRECTED, MEASURED), FILLED)
+    return (depth, normals.movedim(0, -1).contiguous(), torch.where(known, confidence, 0),
+            torch.where(known, provenance, UNKNOWN).to(torch.uint8))
+
+
+def _enlarged(values: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """Return values h w at every pixel of an image a whole number of times larger, H W."""
+    scale = shape[0] // values.shape[0]
+    rows, columns = (
+        (torch.arange(side, device=values.device) // scale).clamp(max=small - 1)
+        for side, small in zip(shape, values.shape))
+    return values[rows[:, None], columns]

@@ -32,38 +32,38 @@ MUCH = 0.5
 
 @dataclass(eq=False)
 class CachedGraph:
-    """A graph and the guide it is built from, bit for bit."""
+    """A graph and the guide it is built from, bit for bit, in arrays of the kernels."""
 
-    guide: np.ndarray  # H W or 3 H W
+    guide: Any  # H W or 3 H W
     weights: Any  # O H W
     settings: tuple
     hit_rate: float = 0.0
 
 
-def update_graph(k: Kernels, cached: CachedGraph | None, guide: np.ndarray,
-           config: RefinerConfig) -> CachedGraph:
+def update_graph(k: Kernels, cached: CachedGraph | None, guide: Any,
+                 config: RefinerConfig) -> CachedGraph:
     """Return the graph of a guide, rebuilding only bands (and their halo) that changed."""
     settings = _settings(config)
     if cached is None or cached.guide.shape != guide.shape or cached.settings != settings:
-        return CachedGraph(guide, k.build_graph(k.array(guide), config), settings)
-    difference = k.band_changes(cached.guide, guide)  # bands
+        return CachedGraph(guide, k.build_graph(guide, config), settings)
+    difference = k.numpy(k.band_changes(cached.guide, guide))  # bands
     if difference.max() <= config.graph.tolerance:
         cached.hit_rate = 1.0
         return cached
     changed = difference > config.graph.tolerance
     if changed.mean() > MUCH:
-        weights = k.build_graph(k.array(guide), config, out=cached.weights)
+        weights = k.build_graph(guide, config, out=cached.weights)
         return CachedGraph(guide, weights, settings)
     height = guide.shape[-2]
     halo = config.graph.window // 2 + config.graph.patch // 2
-    mixed = cached.guide.copy()
+    mixed = cached.guide + 0  # a copy in numpy and torch alike
     stale = np.zeros(height, bool)
-    for band in np.flatnonzero(changed):
+    for band in np.flatnonzero(changed).tolist():
         first, last = band * BAND, min(height, (band + 1) * BAND)
         mixed[..., first:last, :] = guide[..., first:last, :]
         stale[max(0, first - halo):last + halo] = True
     for first, last in _runs(stale):
-        k.build_graph(k.array(mixed), config, out=cached.weights, rows=(first, last))
+        k.build_graph(mixed, config, out=cached.weights, rows=(first, last))
     return CachedGraph(mixed, cached.weights, settings, 1.0 - float(stale.mean()))
 
 

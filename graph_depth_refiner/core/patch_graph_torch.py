@@ -20,11 +20,11 @@ edge that leaves the image has weight 0. Of equal weights the earlier offset is 
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch.nn.functional import pad
 
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.neighbours_torch import inside
 from graph_depth_refiner.core.patch_graph import BAND, TILE
 from graph_depth_refiner.core.problem import FAINT, offsets, window_of
 
@@ -95,13 +95,6 @@ def keep_smallest(t: torch.Tensor, count: int) -> torch.Tensor:
     return torch.where(kept, t, torch.inf)
 
 
-def inside(plane: torch.Tensor, dy: int, dx: int) -> torch.Tensor:
-    """Return the pixels (... H W) whose neighbour at the offset is in the image too."""
-    height, width = plane.shape[-2:]
-    return plane[
-        ..., max(0, -dy):max(0, height - max(0, dy)), max(0, -dx):max(0, width - max(0, dx))]
-
-
 def transpose(w: torch.Tensor) -> torch.Tensor:
     """Return the weight of every edge's way back, w_ji in the place of w_ij."""
     back = torch.zeros_like(w)
@@ -121,12 +114,16 @@ def normalise(w: torch.Tensor) -> torch.Tensor:
     return w.mul_(torch.where(total > 0, 1 / total, 0))
 
 
-def band_changes(before: np.ndarray, now: np.ndarray) -> np.ndarray:
-    """Compare guides, H W or C H W; the last band may be smaller."""
+def band_changes(before: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
+    """Return the largest mean difference of any tile of each band of rows of two guides."""
     height, width = now.shape[-2:]
     tiles = max(1, width // TILE)
-    rows, columns = np.arange(0, height, BAND), np.arange(tiles) * width // tiles
-    difference = np.abs(before - now).reshape(-1, height, width)
-    sums = np.add.reduceat(np.add.reduceat(difference, columns, axis=2), rows, axis=1)
-    sizes = np.outer(np.diff(rows, append=height), np.diff(columns, append=width))
-    return (sums / sizes).max(axis=(0, 2)).astype(np.float32)  # bands
+    edges = [tile * width // tiles for tile in range(tiles + 1)]
+    bands = -(-height // BAND)
+    difference = (before - now).abs().reshape(-1, height, width)
+    columns = torch.stack(
+        [difference[..., a:b].sum(dim=-1) for a, b in zip(edges, edges[1:])])  # T C H
+    sums = pad(columns, (0, bands * BAND - height)).unflatten(-1, (bands, BAND)).sum(dim=-1)
+    rows = now.new_tensor([min(BAND, height - band * BAND) for band in range(bands)])
+    widths = now.new_tensor([b - a for a, b in zip(edges, edges[1:])])
+    return (sums / (widths[:, None, None] * rows)).amax(dim=(0, 1))  # bands

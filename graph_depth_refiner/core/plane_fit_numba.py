@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Plane start in fused kernels; the readable twin is `graph_depth_refiner.core.plane_fit_torch`."""
+"""Planes fitted in shiftable windows: CPU kernels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ from graph_depth_refiner.core.plane_fit import (
     SHADE_SHARE,
     SPENT,
 )
-from graph_depth_refiner.core.plane_fit_torch import fill
 
 _SUMS = 11  # weight, x, y, xx, xy, yy, d, xd, yd, dd, guide
 _FIT = 6  # d, ux, uy, variance, mean guide, weight
@@ -283,8 +282,8 @@ def _refit_thin_structures(d, m, sigma, planes, cost):
 
 
 def fit_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
-                 window_radii: tuple[int, ...], wide_window_bonus: float,
-                 color_sigma: float) -> tuple[np.ndarray, np.ndarray]:
+               window_radii: tuple[int, ...], wide_window_bonus: float,
+               color_sigma: float) -> tuple[np.ndarray, np.ndarray]:
     """Return planes 3 H W and their cost H W from the measurement alone."""
     height, width = d.shape
     rows, columns = -(-height // CELL), -(-width // CELL)
@@ -302,12 +301,25 @@ def fit_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
     planes = np.empty((3, height, width), np.float32)
     cost = np.empty((height, width), np.float32)
     noise = sigma * sigma
-    _select(d, m, guide, padded, np.array(window_radii), np.float32(1 / wide_window_bonus), np.float32(noise),
-            np.float32(SHADE_SHARE * noise / color_sigma ** 2), planes, cost)
+    _select(d, m, guide, padded, np.array(window_radii), np.float32(1 / wide_window_bonus),
+            np.float32(noise), np.float32(SHADE_SHARE * noise / color_sigma ** 2), planes, cost)
     radius = margin
     while cost.max() >= _NONE and radius < rows + columns:  # inside a large hole
         radius *= 2
         _fit(sums, radius, LEAST_PIXELS * typical, margin, padded[0])
-        fill(planes, cost, padded[0, :, margin:margin + rows, margin:margin + columns])
+        _fill(planes, cost, padded[0, :, margin:margin + rows, margin:margin + columns])
     _refit_thin_structures(d, m, np.float32(sigma), planes, cost)
+    np.copyto(planes[0], d, where=(planes[0] <= 0) & (m > 0))
     return planes, cost
+
+
+def _fill(planes: np.ndarray, cost: np.ndarray, fits: np.ndarray) -> None:
+    """Give pixels without a plane that of the window around them, if that has one."""
+    y, x = np.nonzero(cost >= NONE)
+    fit = fits[:, y // CELL, x // CELL]  # 6 N
+    found = fit[3] < NONE
+    y, x, fit = y[found], x[found], fit[:, found]
+    centre = 0.5 * (CELL - 1)
+    planes[1:, y, x] = fit[1:3]
+    planes[0, y, x] = fit[0] + fit[1] * (x % CELL - centre) + fit[2] * (y % CELL - centre)
+    cost[y, x] = fit[3]

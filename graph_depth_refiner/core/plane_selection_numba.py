@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Each pixel's vote between the planes around it; the twin of `graph_depth_refiner.core.plane_selection_torch`."""
+"""Selection among candidate planes: CPU kernels."""
 
 from __future__ import annotations
 

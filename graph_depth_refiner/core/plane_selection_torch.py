@@ -11,12 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Each pixel's vote between the planes around it: edges, thin things and creases."""
+"""Selection among candidate planes: the reference, on any torch device."""
 
 from __future__ import annotations
 
-import numpy as np
+import torch
 
+from graph_depth_refiner.core.neighbours_torch import neighbour
 from graph_depth_refiner.core.plane_selection import (
     CAP,
     DIFFERENT,
@@ -30,79 +31,65 @@ from graph_depth_refiner.core.plane_selection import (
 )
 
 
-def select_planes(d: np.ndarray, m: np.ndarray, color: np.ndarray, start: np.ndarray,
-         warped: np.ndarray, frame_count: np.ndarray, warped_color: np.ndarray, sigma: float,
-         color_sigma: float, slopes: bool = True) -> np.ndarray:
-    """
-    Return for every pixel the plane, 3 H W, that suits its look-alikes best.
-
-    The planes that stand for election are those of the start and the carried ones of the
-    pixel and around it. Voters are the measurements and the carried planes in a window,
-    weighted by the likeness of their colour (C H W, uint8). Without `slopes` planes that
-    differ in slope only are taken as equal.
-    """
+def select_planes(d: torch.Tensor, m: torch.Tensor, color: torch.Tensor, start: torch.Tensor,
+                  warped: torch.Tensor, frame_count: torch.Tensor, warped_color: torch.Tensor,
+                  sigma: float, color_sigma: float, slopes: bool = True) -> torch.Tensor:
+    """Return for every pixel the candidate plane, 3 H W, of the least cost."""
     steep = STEEP if slopes else 0.0
+    color, warped_color = color.to(d.dtype), warped_color.to(d.dtype)
     planes, is_candidate = _candidates(start, warped, frame_count, sigma, steep)  # N 3 H W, N H W
     is_candidate[1:] &= _ambiguous(start, warped, frame_count, sigma, steep)
-    costs = np.where(is_candidate, 0, np.inf).astype(np.float32)  # N H W
+    costs = torch.where(is_candidate, 0, torch.inf).to(d.dtype)  # N H W
     for dy, dx in VOTERS:
-        there = planes[:, 0] + planes[:, 1] * dx + planes[:, 2] * dy  # N H W
-        far = FAR_FADE * (dx * dx + dy * dy)
-        for values, weights, look, share in (
+        predicted = planes[:, 0] + planes[:, 1] * dx + planes[:, 2] * dy  # N H W
+        for values, weights, shown, share in (
                 (d, m, color, 1.0), (warped[0], frame_count, warped_color, WARPED_SHARE)):
-            alike = _color_weight(color, _moved(look, dy, dx), color_sigma, far)
-            weight = share * alike * _moved(weights, dy, dx)  # H W
-            costs += weight * np.minimum(np.abs(_moved(values, dy, dx) - there), CAP * sigma)
-    best = np.argmin(costs, axis=0)
-    return np.take_along_axis(planes, best[None, None], 0)[0].astype(np.float32)
+            similar = _color_weight(color, neighbour(shown, dy, dx), color_sigma,
+                                    FAR_FADE * (dx * dx + dy * dy))
+            weight = share * similar * neighbour(weights, dy, dx)  # H W
+            off = (neighbour(values, dy, dx) - predicted).abs()
+            costs += weight * off.clamp(max=CAP * sigma)
+    best = costs.argmin(dim=0)[None, None].expand(1, *start.shape)  # 1 3 H W
+    return planes.gather(0, best)[0]
 
 
 def _candidates(start, warped, frame_count, sigma, steep):
     """Return the planes around each pixel and which of them are new; its own comes first."""
     planes, is_candidate = [], []
     for n, (dy, dx) in enumerate(NEAR + FAR):
-        inside = _moved(np.ones(frame_count.shape, np.float32), dy, dx) > 0
-        fields = [(start, inside), (warped, _moved(frame_count, dy, dx) > 0)]
+        in_image = neighbour(torch.ones_like(frame_count), dy, dx) > 0
+        fields = [(start, in_image), (warped, neighbour(frame_count, dy, dx) > 0)]
         for field, known in fields[:2 if n < len(NEAR) else 1]:
-            plane = _moved(field, dy, dx)  # 3 H W
-            plane[0] -= plane[1] * dx + plane[2] * dy
+            plane = _plane_at(field, dy, dx)
             new = known & (plane[0] > 0)
             for other, was_candidate in zip(planes, is_candidate):
-                new &= ~(was_candidate & _same(plane, other, sigma, steep))
+                new = new & ~(was_candidate & _same(plane, other, sigma, steep))
             planes.append(plane)
             is_candidate.append(new)
-    return np.stack(planes), np.stack(is_candidate)
+    return torch.stack(planes), torch.stack(is_candidate)
+
+
+def _plane_at(field, dy, dx):
+    """Return the planes, 3 H W, of the neighbours at (dy, dx), as of the pixel itself."""
+    d, ux, uy = neighbour(field, dy, dx)
+    return torch.stack((d - (ux * dx + uy * dy), ux, uy))
 
 
 def _ambiguous(start, warped, frame_count, sigma, steep):
-    """Return where planes farther off, or the carried one, are not the pixel's own, H W."""
+    """Return where planes farther off, or the warped one, differ from that of the pixel, H W."""
     differs = (frame_count > 0) & ~_same(start, warped, sigma, steep)
     for dy, dx in FAR:
-        inside = _moved(np.ones(frame_count.shape, np.float32), dy, dx) > 0
-        plane = _moved(start, dy, dx)
-        plane[0] -= plane[1] * dx + plane[2] * dy
-        differs |= inside & ~_same(start, plane, sigma, steep)
+        in_image = neighbour(torch.ones_like(frame_count), dy, dx) > 0
+        differs |= in_image & ~_same(start, _plane_at(start, dy, dx), sigma, steep)
     return differs
 
 
 def _same(one, other, sigma, steep):
-    turn = np.abs(one[1:] - other[1:]).sum(0) * steep
-    return (np.abs(one[0] - other[0]) <= DIFFERENT * sigma) & (turn <= sigma)
+    slope_change = (one[1:] - other[1:]).abs().sum(dim=0) * steep
+    return ((one[0] - other[0]).abs() <= DIFFERENT * sigma) & (slope_change <= sigma)
 
 
 def _color_weight(color, other, color_sigma, far):
-    color_distance = ((color.astype(np.float32) - other) ** 2).sum(0)  # H W
+    color_distance = (color - other).square().sum(dim=0)  # H W
     faded = color_distance * (0.5 / (255.0 * color_sigma) ** 2) + far
-    return np.maximum(0, 1 - faded / FADED) ** 8
-
-
-def _moved(values: np.ndarray, dy: int, dx: int) -> np.ndarray:
-    """Return the values of the neighbour at (dy, dx), 0 beyond the border."""
-    height, width = values.shape[-2:]
-    result = np.zeros(values.shape, np.float32)
-    top, left = max(0, -dy), max(0, -dx)
-    bottom, right = min(height, height - dy), min(width, width - dx)
-    if top < bottom and left < right:
-        result[..., top:bottom, left:right] = \
-            values[..., top + dy:bottom + dy, left + dx:right + dx]
-    return result
+    return (1 - faded / FADED).clamp(min=0) ** 8

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -30,13 +31,13 @@ BIG = 400 * 300  # pixels; larger images are solved at half their size
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A measurement at the resolution it is solved at."""
+    """A measurement at the resolution it is solved at, in arrays of the kernels."""
 
-    guide: np.ndarray  # H W float32 in [0, 1], or 3 H W
-    grey: np.ndarray  # H W float32 in [0, 1]
-    color: np.ndarray  # C H W uint8
-    d: np.ndarray  # H W
-    m: np.ndarray  # H W, 1 on average where measured
+    guide: Any  # H W float32 in [0, 1], or 3 H W
+    grey: Any  # H W float32 in [0, 1]
+    color: Any  # C H W uint8
+    d: Any  # H W
+    m: Any  # H W, 1 on average where measured
     sigma: float
     intrinsics: Intrinsics
 
@@ -50,17 +51,18 @@ def scale_of(wanted: int, shape: tuple[int, int]) -> int:
     return wanted
 
 
-def full_level(measured: Measured, image: np.ndarray) -> Level:
+def full_level(k: Kernels, measured: Measured, image: np.ndarray) -> Level:
     """Return the measurement as it is."""
-    color = colors(image)
-    grey = measured.guide if measured.guide.ndim == 2 else measured.guide.mean(axis=0)
-    sure = measured.m > 0
-    typical = float(measured.m.sum()) / max(1, np.count_nonzero(sure))
+    guide = k.array(measured.guide)
+    grey = guide if guide.ndim == 2 else k.array(measured.guide.mean(axis=0))
+    reliable = measured.m > 0
+    typical = float(measured.m.sum()) / max(1, int(np.count_nonzero(reliable)))
     m = measured.m * np.float32(1 / typical) if typical > 0 else measured.m
     # a pixel of disparity is a unit for stereo, but its noise may be much less
     sigma = min(measured.unit, noise(measured.d)) if measured.intrinsics.baseline > 0 \
         else measured.unit
-    return Level(measured.guide, grey, color, measured.d, m, sigma, measured.intrinsics)
+    return Level(guide, grey, k.array(colors(image)), k.array(measured.d), k.array(m), sigma,
+                 measured.intrinsics)
 
 
 def colors(image: np.ndarray) -> np.ndarray:
@@ -78,25 +80,15 @@ def half(k: Kernels, level: Level) -> Level:
     """Return the level at half its size; odd last rows and columns are left out."""
     height, width = (side // 2 for side in level.d.shape)
     d, m = k.merge_blocks(level.d, level.m, SUPPORT * level.sigma)
-    grey = _smaller(level.grey, height, width)
-    guide = grey if level.guide is level.grey else np.stack(
-        [_smaller(one, height, width) for one in level.guide])
-    color = np.stack([_smaller(one, height, width) for one in level.color])
-    k = level.intrinsics
-    camera = Intrinsics(k.fx / 2, k.fy / 2, (k.cx - 0.5) / 2, (k.cy - 0.5) / 2)
-    return Level(guide, grey, color, d, m,
-                 min(noise(d), level.sigma), camera)
+    grey = k.array(_smaller(k.numpy(level.grey), height, width))
+    guide = grey if level.guide is level.grey else k.array(np.stack(
+        [_smaller(one, height, width) for one in k.numpy(level.guide)]))
+    color = np.stack([_smaller(one, height, width) for one in k.numpy(level.color)])
+    full = level.intrinsics
+    camera = Intrinsics(full.fx / 2, full.fy / 2, (full.cx - 0.5) / 2, (full.cy - 0.5) / 2)
+    return Level(guide, grey, k.array(color), d, m, min(noise(k.numpy(d)), level.sigma), camera)
 
 
 def _smaller(image: np.ndarray, height: int, width: int) -> np.ndarray:
     image = image[:2 * height, :2 * width]
     return cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-
-
-def spread(values: np.ndarray, shape: tuple[int, int], scale: int) -> np.ndarray:
-    """Return values h w at every pixel of a `scale` times larger image, H W."""
-    if values.shape == shape:
-        return values
-    rows = np.minimum(np.arange(shape[0]) // scale, values.shape[0] - 1)
-    columns = np.minimum(np.arange(shape[1]) // scale, values.shape[1] - 1)
-    return values[rows[:, None], columns]

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Merging and enlarging in fused kernels; the plain twin is `graph_depth_refiner.core.resolution`."""
+"""Merging of pixels and enlarging of planes: CPU kernels."""
 
 from __future__ import annotations
 

@@ -11,40 +11,38 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Merging and enlarging: the reference."""
+"""Merging of pixels and enlarging of planes: the reference, on any torch device."""
 
 from __future__ import annotations
 
-import numpy as np
+import torch
 
 
-def merge_blocks(d: np.ndarray, m: np.ndarray, close: float) -> tuple[np.ndarray, np.ndarray]:
+def merge_blocks(d: torch.Tensor, m: torch.Tensor, close: float
+                 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Average the largest group of pixels of every 2x2 block that are close together."""
     height, width = (side // 2 for side in d.shape)
 
-    def blocks(a: np.ndarray) -> np.ndarray:
+    def blocks(a: torch.Tensor) -> torch.Tensor:
         a = a[:2 * height, :2 * width]
-        return np.stack([a[0::2, 0::2], a[0::2, 1::2], a[1::2, 0::2], a[1::2, 1::2]])
+        return torch.stack((a[0::2, 0::2], a[0::2, 1::2], a[1::2, 0::2], a[1::2, 1::2]))
     d, m = blocks(d), blocks(m)  # 4 h w
-    near = np.abs(d[:, None] - d[None]) <= np.float32(close)  # 4 4 h w
-    support = (near * m[None]).sum(1) * (m > 0)  # 4 h w
-    best = support.argmax(0)  # h w
-    group = np.take_along_axis(near, best[None, None], 0)[0] * m  # 4 h w
-    total = group.sum(0)
-    merged = (group * d).sum(0) / np.maximum(total, np.float32(1e-9))
-    return (np.where(total > 0, merged, 0).astype(np.float32),
-            (total * np.float32(0.25)).astype(np.float32))
+    near = (d[:, None] - d[None]).abs() <= close  # 4 4 h w
+    support = (near * m).sum(dim=1) * (m > 0)  # 4 h w
+    best = support.argmax(dim=0)[None, None].expand(1, *d.shape)  # 1 4 h w
+    group = near.gather(0, best)[0] * m  # 4 h w
+    total = group.sum(dim=0)
+    merged = (group * d).sum(dim=0) / torch.where(total > 0, total, 1)
+    return torch.where(total > 0, merged, 0), 0.25 * total
 
 
-def upsample_planes(planes: np.ndarray, shape: tuple[int, int], scale: int) -> np.ndarray:
+def upsample_planes(planes: torch.Tensor, shape: tuple[int, int], scale: int) -> torch.Tensor:
     """Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W."""
-    height, width = shape
-    rows = np.minimum(np.arange(height) // scale, planes.shape[1] - 1)
-    columns = np.minimum(np.arange(width) // scale, planes.shape[2] - 1)
-    large = np.ascontiguousarray(planes[:, rows][:, :, columns])  # 3 H W
-    large[1:] /= np.float32(scale)
+    y, x = (torch.arange(side, device=planes.device) for side in shape)
+    rows = (y // scale).clamp(max=planes.shape[1] - 1)
+    columns = (x // scale).clamp(max=planes.shape[2] - 1)
+    d, ux, uy = planes[:, rows][:, :, columns]  # H W each
+    ux, uy = ux / scale, uy / scale  # slopes are per pixel
     centre = 0.5 * (scale - 1)
-    y = (np.arange(height) - scale * rows - centre).astype(np.float32)[:, None]
-    x = (np.arange(width) - scale * columns - centre).astype(np.float32)
-    large[0] += large[1] * x + large[2] * y
-    return large
+    right, low = x - scale * columns - centre, (y - scale * rows - centre)[:, None]
+    return torch.stack((d + ux * right + uy * low, ux, uy))

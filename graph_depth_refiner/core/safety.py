@@ -15,29 +15,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import camera
 from graph_depth_refiner.core.observation import Measured
 from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
-
-
-def input_planes(x: Any, d: Any, valid: Any) -> Any:
-    """Return the planes x, 3 H W, with the inverse depth d wherever it is valid."""
-    planes = x + 0  # a copy in numpy and torch alike
-    if isinstance(planes, np.ndarray):
-        np.copyto(planes[0], d, where=valid)
-    else:
-        planes[0] = d.where(valid, x[0])
-    return planes
-
-
-def known(d: np.ndarray, config: RefinerConfig) -> np.ndarray:
-    """Return where inverse depth stands for a depth that the configuration calls valid."""
-    return (d >= np.float32(1 / config.depth.max)) & (d <= np.float32(1 / config.depth.min))
 
 
 def as_input(frame: Frame, measured: Measured, planes: np.ndarray, status: Status,

@@ -79,15 +79,16 @@ def fill(k: Kernels, z: np.ndarray, reliable: np.ndarray, color: np.ndarray,
          config: RefinerConfig) -> np.ndarray:
     """Return the map with a value everywhere; sure pixels keep theirs."""
     if config.holes.fill == 'occlusion':
-        z = k.fill_occluded(z, reliable, color)
+        z = k.numpy(k.fill_occluded(k.array(z), k.array(reliable), k.array(color)))
         reliable = z > 0
     if config.holes.fill == 'background':
-        z = k.fill_background(z, reliable)
+        z = k.numpy(k.fill_background(k.array(z), k.array(reliable)))
         reliable = z > 0
     return z if reliable.all() else fill_smoothly(z, reliable)
 
 
-def init_planes_and_graph(k: Kernels, z: Any, weights: Any, config: RefinerConfig) -> tuple[Any, Any]:
+def init_planes_and_graph(k: Kernels, z: Any, weights: Any, config: RefinerConfig
+                          ) -> tuple[Any, Any]:
     """Return the planes of a map in units, and the graph that suits them."""
     x = k.array(np.zeros((3, *z.shape), np.float32))
     x[0] = z

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Gate and fusion of carried planes in fused kernels; the twin of `temporal.py`."""
+"""Consistency gate and running mean: CPU kernels."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def _consistency_gate(maps, frame_count, result):
         both, bias, misfit, color_distance = sums[0], sums[1], sums[2], sums[3]
         for x in range(np.uint64(width)):
             share = np.float32(1) / max(_five(both, x), np.float32(25e-6))
-            image = (color_distance[x + _ONE] + color_distance[x + _TWO] + color_distance[x + _THREE]) / np.float32(9)
+            image = (color_distance[x + _ONE] + color_distance[x + _TWO]
+                     + color_distance[x + _THREE]) / np.float32(9)
             history_weight = _falling(abs(_five(bias, x)) * share, BIAS) \
                 * _falling(_five(misfit, x) * share, MISFIT) * _falling(image, IMAGE)
             result[y, x] = history_weight if frame_count[y, x] > 0 else np.float32(0)

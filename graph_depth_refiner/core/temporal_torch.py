@@ -11,13 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Gate and fusion of carried planes: what they are believed, and what they add."""
+"""Consistency gate and running mean: the reference, on any torch device."""
 
 from __future__ import annotations
 
-import cv2
-import numpy as np
+import torch
 
+from graph_depth_refiner.core.patch_graph_torch import box
 from graph_depth_refiner.core.temporal import (
     BIAS,
     CLIP,
@@ -31,41 +31,49 @@ from graph_depth_refiner.core.temporal import (
 )
 
 
-def consistency_gate(d: np.ndarray, m: np.ndarray, color: np.ndarray, warped: np.ndarray,
-          frame_count: np.ndarray, warped_color: np.ndarray, sigma: float) -> np.ndarray:
-    """Return how far the carried planes are believed, H W in [0, 1]."""
+def consistency_gate(d: torch.Tensor, m: torch.Tensor, color: torch.Tensor,
+                     warped: torch.Tensor, frame_count: torch.Tensor,
+                     warped_color: torch.Tensor, sigma: float) -> torch.Tensor:
+    """Return the weight of the warped planes, H W in [0, 1]."""
     both = (m > 0) & (frame_count > 0)
-    residual = np.where(both, np.clip((d - warped[0]) / np.float32(sigma), -CLIP, CLIP), 0)
-    color_distance = np.abs(color.astype(np.float32) - warped_color).mean(0) / 255
-    share = np.maximum(_blur(both, REACH), np.float32(1e-6))
-    history_weight = _falling(np.abs(_blur(residual, REACH)) / share, BIAS) \
-        * _falling(_blur(np.abs(residual), REACH) / share, MISFIT) \
-        * _falling(_blur(color_distance, IMAGE_REACH), IMAGE)
-    return np.where(frame_count > 0, history_weight, 0).astype(np.float32)
+    residual = torch.where(both, ((d - warped[0]) / sigma).clamp(-CLIP, CLIP), 0)
+    color_distance = (color.to(d.dtype) - warped_color.to(d.dtype)).abs().mean(dim=0) / 255
+    share = _mean(both.to(d.dtype), REACH).clamp(min=1e-6)
+    history_weight = _falling(_mean(residual, REACH).abs() / share, BIAS) \
+        * _falling(_mean(residual.abs(), REACH) / share, MISFIT) \
+        * _falling(_mean(color_distance, IMAGE_REACH), IMAGE)
+    return torch.where(frame_count > 0, history_weight, 0)
 
 
-def fuse(d: np.ndarray, m: np.ndarray, chosen: np.ndarray, warped: np.ndarray,
-         frame_count: np.ndarray, sigma: float, limit: float
-         ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return planes 3 H W to start from, data d and m, and the evidence left, H W each."""
-    same = np.abs(warped[0] - chosen[0]) < SAME * sigma
-    same &= np.abs(warped[1:] - chosen[1:]).sum(0) * SAME_SLOPE < sigma
-    n = np.where(same, np.minimum(frame_count, limit), 0)  # H W
-    old = np.where(n > 0, warped, chosen)
-    planes = old + (chosen - old) / (1 + n)  # a running mean
-    kept = np.where(np.abs(d - chosen[0]) <= OUTLIER * sigma, m, 0)
+def fuse(d: torch.Tensor, m: torch.Tensor, chosen: torch.Tensor, warped: torch.Tensor,
+         frame_count: torch.Tensor, sigma: float, limit: float
+         ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return planes 3 H W to start from, data d and m, and the frames they count for, H W."""
+    same = ((warped[0] - chosen[0]).abs() < SAME * sigma) & (
+        (warped[1:] - chosen[1:]).abs().sum(dim=0) * SAME_SLOPE < sigma)
+    n = torch.where(same, frame_count.clamp(max=limit), 0)  # H W
+    old = torch.where(n > 0, warped, chosen)
+    planes = old + (chosen - old) / (1 + n)
+    kept = torch.where((d - chosen[0]).abs() <= OUTLIER * sigma, m, 0)
     total = kept + n
-    data = np.where(total > 0, (kept * d + n * warped[0]) / np.maximum(total, 1e-9), planes[0])
-    weight = np.maximum(kept, np.minimum(n, 1))
-    result = planes, data, weight, np.minimum(total, limit)
-    return tuple(one.astype(np.float32) for one in result)
+    data = torch.where(
+        total > 0, (kept * d + n * warped[0]) / torch.where(total > 0, total, 1), planes[0])
+    return planes, data, torch.maximum(kept, n.clamp(max=1)), total.clamp(max=limit)
 
 
-def _blur(values: np.ndarray, reach: int) -> np.ndarray:
+def _mean(values: torch.Tensor, reach: int) -> torch.Tensor:
+    """Return the mean, H W, of the square around every pixel; the image is mirrored beyond."""
+    rows, columns = (_mirrored(side, reach) for side in values.shape)
     side = 2 * reach + 1
-    return cv2.blur(values.astype(np.float32), (side, side), borderType=cv2.BORDER_REFLECT)
+    return box(box(values[rows][:, columns], side, 0), side, 1) / side ** 2
 
 
-def _falling(value: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+def _mirrored(side: int, reach: int) -> list[int]:
+    """Return the places from -reach to side + reach - 1, those outside mirrored at the edge."""
+    places = (place % (2 * side) for place in range(-reach, side + reach))
+    return [min(place, 2 * side - 1 - place) for place in places]
+
+
+def _falling(value: torch.Tensor, limits: tuple[float, float]) -> torch.Tensor:
     """Return 1 below the first limit, 0 beyond the second, linear between."""
-    return np.clip((limits[1] - value) / (limits[1] - limits[0]), 0, 1)
+    return ((limits[1] - value) / (limits[1] - limits[0])).clamp(0, 1)

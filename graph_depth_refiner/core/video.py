@@ -44,12 +44,12 @@ LEAST_HISTORY = 0.25  # share of the carried planes that must be believed, or th
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """All that is carried from one frame to the next."""
+    """All that one frame leaves to the next, in arrays of the kernels."""
 
-    planes: np.ndarray  # 3 H W at the solved resolution
-    frame_count: np.ndarray  # H W, in frames
-    grey: np.ndarray  # H W
-    color: np.ndarray  # C H W uint8
+    planes: Any  # 3 H W at the solved resolution
+    frame_count: Any  # H W, in frames
+    grey: Any  # H W
+    color: Any  # C H W uint8
     intrinsics: Intrinsics  # of the solved resolution
     shape: tuple[int, int]  # of the frame
     stamp: float
@@ -63,9 +63,9 @@ class History:
 class WarpedHistory:
     """The past as seen from the new frame."""
 
-    planes: np.ndarray  # 3 H W
-    frame_count: np.ndarray  # H W, in frames
-    color: np.ndarray  # C H W uint8
+    planes: Any  # 3 H W
+    frame_count: Any  # H W, in frames
+    color: Any  # C H W uint8
     motion: np.ndarray  # 4 4
     sigma: float  # noise between frames: at least that within one, and more on real sensors
 
@@ -74,10 +74,10 @@ class WarpedHistory:
 class Start:
     """What the solver begins with at the solved resolution."""
 
-    planes: np.ndarray  # 3 H W
-    d: np.ndarray  # H W
-    m: np.ndarray  # H W
-    frame_count: np.ndarray  # H W, in frames, this one included
+    planes: Any  # 3 H W
+    d: Any  # H W
+    m: Any  # H W
+    frame_count: Any  # H W, in frames, this one included
     motion: np.ndarray  # 4 4
     scene_change: bool  # nothing of the past was used
 
@@ -92,7 +92,7 @@ def still_applies(past: History | None, frame: Frame, level: Level) -> bool:
 def solve_level(k: Kernels, measured: Any, image: np.ndarray, scale: int
                 ) -> tuple[Level, Level]:
     """Return the measurement at full resolution and at that it is solved at."""
-    full = lift.full_level(measured, image)
+    full = lift.full_level(k, measured, image)
     level = full
     while scale > 1:
         level, scale = lift.half(k, level), scale // 2
@@ -104,49 +104,46 @@ def begin(k: Kernels, level: Level, past: History | None, frame: Frame,
     """Elect a plane for every pixel from this frame and the carried past, and fuse them."""
     own, _ = k.fit_planes(
         level.d, level.m, level.grey, level.sigma, WINDOW_RADII, WIDE_WINDOW_BONUS, GUIDE_SIGMA)
-    without_fit = (own[0] <= 0) & (level.m > 0)  # too few around it for a plane
-    np.copyto(own[0], level.d, where=without_fit)
     k.geodesic_fill(level.d, level.m, level.color, level.sigma, own)
     clock.done('planes')
-    past = None if past is None else carry(k, past, level, frame, config, clock)
-    old = WarpedHistory(own, np.zeros_like(level.d), level.color, np.eye(4), level.sigma) \
-        if past is None else past
+    warped = None if past is None else carry(k, past, level, frame, config, clock)
+    old = warped or WarpedHistory(own, 0 * level.d, level.color, np.eye(4), level.sigma)
     chosen = k.select_planes(
-        level.d, data_weight(level.m, old.frame_count), level.color, own, old.planes, old.frame_count,
-        old.color, old.sigma, COLOR_SIGMA)
+        level.d, data_weight(k, level.m, old.frame_count), level.color, own, old.planes,
+        old.frame_count, old.color, old.sigma, COLOR_SIGMA)
     planes, d, m, left = k.fuse(
         level.d, level.m, chosen, old.planes, old.frame_count, old.sigma,
         config.temporal.evidence_limit)
     clock.done('vote')
-    return Start(planes, d, m, left, old.motion, past is None)
+    return Start(planes, d, m, left, old.motion, warped is None)
 
 
-def data_weight(m: np.ndarray, frame_count: np.ndarray) -> np.ndarray:
+def data_weight(k: Kernels, m: Any, frame_count: Any) -> Any:
     """
     Return what the measurement counts in the vote, H W.
 
     Where the past is hardly believed it also has the voice that the past has elsewhere: else
     what was there before would outvote what moved there.
     """
-    elsewhere = positive_median(frame_count)
+    elsewhere = positive_median(k.numpy(frame_count))
     if elsewhere == 0:
         return m
-    heard = frame_count * np.float32(-2 * WARPED_SHARE)
-    heard += np.float32(1 + WARPED_SHARE * elsewhere)
-    return np.multiply(np.maximum(heard, 1, out=heard), m, out=heard)
+    weight = frame_count * np.float32(-2 * WARPED_SHARE)
+    weight += np.float32(1 + WARPED_SHARE * elsewhere)
+    return weight.clip(1) * m
 
 
 def aware(k: Kernels, weights: Any, start: Start, level: Level, config: RefinerConfig) -> Any:
     """Return the graph without the edges across depth jumps of the start."""
-    planes = k.array(start.planes)
     if config.edges.passes:
-        weights = k.gate_depth_edges(weights, planes, config.edges.sigma * level.sigma)
+        weights = k.gate_depth_edges(weights, start.planes, config.edges.sigma * level.sigma)
     if config.energy.reg_curved:
-        weights = k.relax_at_curvature(weights, planes, config.energy.reg_curved * level.sigma)
+        weights = k.relax_at_curvature(weights, start.planes,
+                                       config.energy.reg_curved * level.sigma)
     return weights
 
 
-def remember(planes: np.ndarray, start: Start, level: Level, frame: Frame, graph: CachedGraph,
+def remember(planes: Any, start: Start, level: Level, frame: Frame, graph: CachedGraph,
              memory: Memory | None) -> History:
     """Return what the next frame may use of this one."""
     return History(planes, start.frame_count, level.grey, level.color, level.intrinsics,
@@ -158,7 +155,8 @@ def carry(k: Kernels, past: History, level: Level, frame: Frame, config: Refiner
     """Return the past as seen from here and as far as it is believed; None after a cut."""
     motion = find_motion(past, frame, config)
     old = _follow(k, past, level, motion) if motion else None
-    if motion is None or (config.temporal.motion != 'none' and old.sigma > DOUBT * level.sigma):
+    if motion is None or old is None or (
+            config.temporal.motion != 'none' and old.sigma > DOUBT * level.sigma):
         guess = past.motion if motion is None else motion.matrix
         motion = alignment.align(
             k, past.planes, past.frame_count, past.grey, level, guess)
@@ -166,9 +164,10 @@ def carry(k: Kernels, past: History, level: Level, frame: Frame, config: Refiner
         old = _follow(k, past, level, motion)
     history_weight = k.consistency_gate(
         level.d, level.m, level.color, old.planes, old.frame_count, old.color, old.sigma)
-    both = (subsample(old.frame_count) > 0) & (subsample(level.m) > 0)
+    both = _both_known(k, old.frame_count, level.m)
+    weights = k.numpy(subsample(history_weight))[both]
     scene_change = not motion.trusted or (
-        subsample(history_weight)[both].sum() < LEAST_HISTORY * max(1, np.count_nonzero(both)))
+        weights.sum() < LEAST_HISTORY * max(1, int(np.count_nonzero(both))))
     clock.done('carry')
     return None if scene_change else replace(old, frame_count=old.frame_count * history_weight)
 
@@ -186,19 +185,24 @@ def _follow(k: Kernels, past: History, level: Level, motion: Motion) -> WarpedHi
     """Carry the past along a motion and see how far off the measurement it is."""
     planes, frame_count, color = k.warp(
         past.planes, past.frame_count, past.color, motion.matrix, level.intrinsics)
-    both = (subsample(frame_count) > 0) & (subsample(level.m) > 0)
-    residual = np.abs(subsample(level.d) - subsample(planes[0]))[both]
+    both = _both_known(k, frame_count, level.m)
+    residual = k.numpy(abs(subsample(level.d) - subsample(planes[0])))[both]
     spread = 1.4826 * upper_median(residual) / USUAL if residual.size else 0.0
     sigma = min(max(spread, level.sigma), LOOSEST * level.sigma)
     return WarpedHistory(planes, frame_count, color, motion.matrix, sigma)
 
 
-def full_planes(k: Kernels, planes: np.ndarray, full: Level, level: Level) -> np.ndarray:
+def _both_known(k: Kernels, frame_count: Any, m: Any) -> np.ndarray:
+    """Return which of some pixels are known from before and measured now."""
+    return k.numpy((subsample(frame_count) > 0) & (subsample(m) > 0))
+
+
+def full_planes(k: Kernels, planes: Any, full: Level, level: Level) -> Any:
     """Return the solved planes, 3 h w, at full resolution, 3 H W."""
     if full is level:
         return planes
     scale = full.d.shape[0] // level.d.shape[0]
     large = k.upsample_planes(planes, full.d.shape, scale)
     return k.select_planes(
-        full.d, full.m, full.color, large, large, np.zeros_like(full.d), full.color, full.sigma,
+        full.d, full.m, full.color, large, large, 0 * full.d, full.color, full.sigma,
         COLOR_SIGMA, slopes=False)

@@ -11,79 +11,80 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Forward warping of planes along a rigid motion, with a z-buffer: the reference."""
+"""Forward warping of planes with a z-buffer: the reference, on any torch device."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 
-from graph_depth_refiner.core import camera
+from graph_depth_refiner.core.camera_torch import pixel_offsets, plane_vectors
+from graph_depth_refiner.core.neighbours_torch import neighbour
 from graph_depth_refiner.core.warping import EDGE_ON
 from graph_depth_refiner.frame import Intrinsics
 
 
-def warp(x: np.ndarray, n: np.ndarray, color: np.ndarray, motion: np.ndarray,
-          intrinsics: Intrinsics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """
-    Return planes 3 H W, evidence H W and colour C H W as seen after P' = R P + t.
-
-    A plane <q, P> = 1 becomes q' = R q / (1 + <R q, t>), exactly. Of the planes that land
-    on a pixel the nearest stays; a crack between them takes the nearest of its neighbours.
-    """
-    height, width = n.shape
-    target, moved = _aim(x, n, motion, intrinsics)
-    landed = np.flatnonzero(target >= 0)
-    # the last write wins: nearest last, and of equally near ones the first
-    order = landed[np.lexsort((-landed, moved[0].ravel()[landed]))]
-    source = np.full(n.size, -1)
-    source[target.ravel()[order]] = order
-    source = source.reshape(n.shape)
-    source, dy, dx = _without_cracks(source, moved[0].ravel())
+def warp(x: torch.Tensor, n: torch.Tensor, color: torch.Tensor, motion: np.ndarray,
+         intrinsics: Intrinsics) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return planes 3 H W, frame count H W and colour C H W as seen after P' = R P + t."""
+    target, moved = _project(x, n, motion, intrinsics)
+    source = _nearest(target, moved[0])
+    source, dy, dx = _without_cracks(source, moved[0])
     found = source >= 0
-    warped = moved.reshape(3, -1)[:, source] * found  # 3 H W
-    warped[0] += warped[1] * dx + warped[2] * dy
-    frame_count = n.ravel()[source] * found
-    seen = color.reshape(len(color), -1)[:, source] * found
-    return warped.astype(np.float32), frame_count.astype(np.float32), seen.astype(np.uint8)
+    at = source.clamp(min=0)
+    value, ux, uy = torch.where(found, moved.flatten(1)[:, at], 0)  # H W each
+    warped = torch.stack((value + ux * dx + uy * dy, ux, uy))
+    return (warped, torch.where(found, n.flatten()[at], 0),
+            torch.where(found, color.flatten(1)[:, at], 0))
 
 
-def _aim(x, n, motion, intrinsics):
-    """Return the pixel each plane lands on (-1 none), and its d, ux, uy there."""
+def _project(x, n, motion, intrinsics):
+    """Return the pixel each plane lands on (-1 none), H W, and its d, ux, uy there, 3 H W."""
     height, width = n.shape
-    k, rotation, translation = intrinsics, motion[:3, :3], motion[:3, 3]
-    across, down = camera.pixel_offsets(n.shape, intrinsics)
-    rays = np.stack(np.broadcast_arrays(across / k.fx, down / k.fy, np.float32(1)))  # 3 H W
-    here = (x[0] > 0) & (n > 0)
-    point = np.einsum('ij,jhw->ihw', rotation, rays) + x[0] * translation[:, None, None]
-    here &= point[2] > 0
-    depth = np.where(here, point[2], 1)
-    column = np.rint(k.fx * point[0] / depth + k.cx)
-    row = np.rint(k.fy * point[1] / depth + k.cy)
-    here &= (column >= 0) & (column < width) & (row >= 0) & (row < height)
-    q = np.einsum('ij,jhw->ihw', rotation, camera.plane_vectors(x, intrinsics))
-    scale = 1 + np.einsum('ihw,i->hw', q, translation)
-    here &= scale > 0
-    q = q / np.where(here, scale, 1)
+    k, motion = intrinsics, x.new_tensor(motion)
+    rotation, translation = motion[:3, :3], motion[:3, 3, None, None]
+    across, down = pixel_offsets(n, intrinsics)
+    rays = torch.stack((
+        (across / k.fx).expand_as(n), (down / k.fy).expand_as(n), torch.ones_like(n)))  # 3 H W
+    # the point in the new camera, times d
+    point = torch.einsum('ij,jhw->ihw', rotation, rays) + x[0] * translation
+    column = torch.round(k.fx * point[0] / point[2] + k.cx)
+    row = torch.round(k.fy * point[1] / point[2] + k.cy)
+    q = torch.einsum('ij,jhw->ihw', rotation, plane_vectors(x, intrinsics))
+    scale = 1 + (q * translation).sum(dim=0)
+    q = q / scale
     value = q[0] * (column - k.cx) / k.fx + q[1] * (row - k.cy) / k.fy + q[2]
-    straight = x[0] / depth  # inverse depth of the point itself
-    # seen edge-on a plane is elsewhere half a pixel aside
-    here &= (value >= EDGE_ON * straight) & (EDGE_ON * value <= straight)
-    target = np.where(here, row * width + column, -1).astype(np.int64)
-    return target, np.stack([value, q[0] / k.fx, q[1] / k.fy])
+    straight = x[0] / point[2]  # inverse depth of the point itself
+    # comparisons with NaN are false; seen edge-on, half a pixel aside a plane is elsewhere
+    lands = (x[0] > 0) & (n > 0) & (point[2] > 0) & (scale > 0) \
+        & (column >= 0) & (column < width) & (row >= 0) & (row < height) \
+        & (value >= EDGE_ON * straight) & (EDGE_ON * value <= straight)
+    target = torch.where(lands, row * width + column, -1).long()
+    moved = torch.stack((value, q[0] / k.fx, q[1] / k.fy))
+    return target, torch.where(lands, moved, 0)
+
+
+def _nearest(target, near):
+    """Return for every pixel the first of the nearest planes that land on it, -1 if none."""
+    size = target.numel()
+    place = torch.where(target >= 0, target, size).flatten()  # the last is for all others
+    depth = near.new_zeros(size + 1).scatter_reduce_(0, place, near.flatten(), 'amax')
+    number = torch.arange(size, device=near.device)
+    number = torch.where((near.flatten() == depth[place]) & (near.flatten() > 0), number, size)
+    source = torch.full_like(depth, size, dtype=torch.int64).scatter_reduce_(
+        0, place, number, 'amin')[:size]
+    return torch.where(source < size, source, -1).view_as(target)
 
 
 def _without_cracks(source, near):
     """Let pixels that nothing landed on take the nearest plane of their four neighbours."""
-    dy, dx = np.zeros(source.shape), np.zeros(source.shape)
-    best = np.zeros(source.shape)
-    filled = source.copy()
-    padded = np.pad(source, 1, constant_values=-1)
-    height, width = source.shape
+    dy, dx, best = torch.zeros_like(near), torch.zeros_like(near), torch.zeros_like(near)
+    filled = source
     for sy, sx in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-        other = padded[1 + sy:1 + sy + height, 1 + sx:1 + sx + width]
-        value = np.where(other >= 0, near[other], 0)
+        other = neighbour(source + 1, sy, sx) - 1
+        value = torch.where(other >= 0, near.flatten()[other.clamp(min=0)], 0)
         better = (source < 0) & (value > best)
-        best = np.where(better, value, best)
-        filled = np.where(better, other, filled)
-        dy, dx = np.where(better, -sy, dy), np.where(better, -sx, dx)
+        best = torch.where(better, value, best)
+        filled = torch.where(better, other, filled)
+        dy, dx = torch.where(better, -sy, dy), torch.where(better, -sx, dx)
     return filled, dy, dx

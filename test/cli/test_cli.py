@@ -85,7 +85,7 @@ def test_a_fault_of_ours_is_not_hidden(command):
     (['work', '--set', 'solver.iterations=-1'],
      'solver.iterations: expected integer from 0 to .*'),
     (['work', '--preset', 'fast'], "preset: expected one of .*, got 'fast'"),
-    (['--set', 'iterations=1', 'work'], "command: expected one of .*work.*, got '--set'"),
+    (['--set', 'solver.iterations=1', 'work'], "command: expected one of .*work.*, got '--set'"),
     (['work', '--fast'], 'unrecognized arguments: --fast'),
     (['work', '--preset'], 'argument --preset: expected one argument'),
 ])

@@ -41,8 +41,9 @@ def settle() -> None:
     if folder.name != name:  # else a parent process has settled it
         folder /= name
     os.environ[VARIABLE] = str(folder)
-    if 'numba' in sys.modules:
-        sys.modules['numba'].core.config.CACHE_DIR = os.environ[VARIABLE]
+    numba = sys.modules.get('numba')
+    if numba is not None:
+        numba.core.config.CACHE_DIR = os.environ[VARIABLE]
 
 
 def key(package: Path) -> str:

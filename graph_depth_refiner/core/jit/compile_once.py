@@ -47,9 +47,9 @@ def compile_once() -> None:
     try:
         _marker().parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
-            [sys.executable, '-m', cache.PACKAGE.name, 'warm-up', '--device', 'cpu'], env=environment,
-            cwd=_marker().parent, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE)
+            [sys.executable, '-m', cache.PACKAGE.name, 'warm-up', '--device', 'cpu'],
+            env=environment, cwd=_marker().parent, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         if done.returncode == 0:
             _marker().touch()
             return

@@ -11,19 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The vote sets edges where the image has them, and its twins agree."""
+"""Selected planes: edges where the image has them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from graph_depth_refiner.core import plane_selection_numba as fused
-from graph_depth_refiner.core import plane_selection_torch as plain
+from scenes import ramp_planes, run
 
 SHAPE = (30, 40)
-SIGMA, LIKENESS = 1e-3, 0.04
-twins = pytest.mark.parametrize('voting', [plain, fused], ids=['plain', 'fused'])
+SIGMA, COLOR_SIGMA = 1e-3, 0.04
 
 
 def two_walls(edge=20):
@@ -35,54 +32,49 @@ def two_walls(edge=20):
     return x, color
 
 
-def elect(voting, d, m, color, start, warped=None, frame_count=None):
+def select(k, d, m, color, start, warped=None, frame_count=None):
     frame_count = np.zeros(SHAPE, np.float32) if frame_count is None else frame_count
     warped = start if warped is None else warped
-    return voting.select_planes(d, m, color, start, warped, frame_count, color, SIGMA, LIKENESS)
+    return run(k, k.select_planes, d, m, color, start, warped, frame_count, color, SIGMA,
+               COLOR_SIGMA)
 
 
-@twins
-def test_an_edge_moves_to_where_the_image_has_it(voting):
+def test_an_edge_moves_to_where_the_image_has_it(kernels):
     truth, color = two_walls(20)
     start, _ = two_walls(22)  # two columns on the wrong side
     d, m = truth[0].copy(), np.ones(SHAPE, np.float32)
     d[:, 19:22] = 0.75  # and measurements that mix the walls
-    chosen = elect(voting, d, m, color, start)
+    chosen = select(kernels, d, m, color, start)
     assert np.allclose(chosen[0], truth[0])
 
 
-@twins
-def test_a_hole_takes_the_plane_of_its_look_alikes(voting):
+def test_a_hole_takes_the_plane_of_pixels_of_its_colour(kernels):
     truth, color = two_walls()
     start = truth.copy()
     start[0, 10:13, 17:20] = 1.0  # wrong, and not measured
     m = np.ones(SHAPE, np.float32)
     m[10:13, 17:20] = 0
-    assert np.allclose(elect(voting, truth[0], m, color, start)[0], truth[0])
+    assert np.allclose(select(kernels, truth[0], m, color, start)[0], truth[0])
 
 
-@twins
-def test_carried_planes_vote_where_nothing_is_measured(voting):
+def test_warped_planes_decide_where_nothing_is_measured(kernels):
     truth, color = two_walls()
     start = truth.copy()
     start[0, :, 14:26] = 0.7  # nothing of it is true
     d, m = np.zeros(SHAPE, np.float32), np.zeros(SHAPE, np.float32)
-    chosen = elect(voting, d, m, color, start, truth, np.full(SHAPE, 5, np.float32))
+    chosen = select(kernels, d, m, color, start, truth, np.full(SHAPE, 5, np.float32))
     assert np.allclose(chosen[0], truth[0])
 
 
-@twins
-def test_one_plane_stays_itself(voting):
-    y, x = np.mgrid[:SHAPE[0], :SHAPE[1]].astype(np.float32)
-    start = np.stack([0.5 + 1e-3 * x + 2e-3 * y, np.full(SHAPE, 1e-3, np.float32),
-                      np.full(SHAPE, 2e-3, np.float32)])
+def test_one_plane_stays_itself(kernels):
+    start = ramp_planes(SHAPE, 0.5, 1e-3, 2e-3)
     color = np.random.default_rng(0).integers(0, 255, (3, *SHAPE)).astype(np.uint8)
-    chosen = elect(voting, start[0], np.ones(SHAPE, np.float32), color, start)
+    chosen = select(kernels, start[0], np.ones(SHAPE, np.float32), color, start)
     assert (chosen == start).all()
 
 
 @pytest.mark.parametrize('slopes', [True, False])
-def test_twins_agree(slopes):
+def test_variants_agree(variants, slopes):
     rng = np.random.default_rng(1)
     start, color = two_walls()
     start += (SIGMA * rng.standard_normal(start.shape)).astype(np.float32)
@@ -92,6 +84,6 @@ def test_twins_agree(slopes):
     frame_count = (5 * rng.random(SHAPE) * (rng.random(SHAPE) > 0.5)).astype(np.float32)
     color = (color + rng.integers(0, 20, (3, *SHAPE))).astype(np.uint8)
     args = (d, m.astype(np.float32), color, start, warped, frame_count, color[::-1].copy(), SIGMA,
-            LIKENESS, slopes)
-    one, other = plain.select_planes(*args), fused.select_planes(*args)
-    assert (np.abs(one - other).max(0) < 1e-6).mean() > 0.995  # votes may be equal
+            COLOR_SIGMA, slopes)
+    one, other = (run(k, k.select_planes, *args) for k in variants)
+    assert (np.abs(one - other).max(0) < 1e-6).mean() > 0.995  # costs may be equal

@@ -11,29 +11,28 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Holes get the plane that the smoothest way through the image leads from; twins are equal."""
+"""Holes get the plane of the measured pixel that is nearest along the image."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scenes import ramp, run
 
-from graph_depth_refiner.core import geodesic_fill_numba as fused
-from graph_depth_refiner.core import geodesic_fill_torch as plain
 from graph_depth_refiner.core.geodesic_fill import APART
-from graph_depth_refiner.core.plane_fit_numba import fit_planes
-
-twins = pytest.mark.parametrize('holes', [plain, fused], ids=['plain', 'fused'])
 
 
-def start(d, m, sigma):
+def fitted(k, d, m, sigma):
+    """Return the planes, 3 H W, of windows alone."""
     guide = np.full(d.shape, 0.5, np.float32)
-    return fit_planes(d, m, guide, sigma, (8, 4, 2), 1.3, 0.07)
+    return run(k, k.fit_planes, d, m, guide, sigma, (8, 4, 2), 1.3, 0.07)[0]
 
 
-def ramp(height, width):
-    y, x = np.mgrid[:height, :width].astype(np.float32)
-    return 0.5 + 2e-3 * x - 1e-3 * y, np.ones((height, width), np.float32)
+def fill(k, d, m, color, sigma, planes):
+    """Return planes with those of holes filled."""
+    x = k.array(planes.copy())
+    k.geodesic_fill(k.array(d), k.array(m), k.array(color), sigma, x)
+    return k.numpy(x)
 
 
 def ball_in_a_hole():
@@ -48,50 +47,42 @@ def ball_in_a_hole():
     return d, m, np.stack([grey, grey, np.where(ball, 120, 160).astype(np.uint8)]), ball
 
 
-@twins
-def test_the_rest_of_an_object_is_found_in_a_hole(holes):
+def test_the_rest_of_an_object_is_found_in_a_hole(kernels):
     d, m, color, ball = ball_in_a_hole()
-    x, _ = start(d * m, m, 1e-3)
+    x = fitted(kernels, d * m, m, 1e-3)
     hidden = ball & (m == 0)
     assert np.abs(x[0] - d)[hidden].max() > 0.4  # windows see more of the wall
-    holes.geodesic_fill(d * m, m, color, 1e-3, x)
+    x = fill(kernels, d * m, m, color, 1e-3, x)
     assert np.abs(x[0] - d).max() < APART * 1e-3
 
 
-@twins
-def test_a_hole_in_one_surface_is_left_to_its_windows(holes):
-    d, m = ramp(40, 60)
+def test_a_hole_in_one_surface_is_left_to_its_windows(kernels):
+    d, m = ramp((40, 60)), np.ones((40, 60), np.float32)
     m[10:25, 20:40] = 0
     d = np.where(m > 0, d, 0).astype(np.float32)
-    x, _ = start(d, m, 5e-3)
+    x = fitted(kernels, d, m, 5e-3)
     color = np.random.default_rng(0).integers(0, 255, (3, *d.shape), np.uint8)
-    before = x.copy()
-    holes.geodesic_fill(d, m, color, 5e-3, x)
-    assert np.array_equal(x, before)
+    assert np.array_equal(fill(kernels, d, m, color, 5e-3, x), x)
 
 
-@twins
-def test_no_way_begins_where_the_plane_does_not_fit(holes):
+def test_a_plane_that_does_not_fit_is_no_source(kernels):
     d, m, color, _ = ball_in_a_hole()
     x = np.zeros((3, *d.shape), np.float32)
     x[0] = np.where(d == 1, 3.0, 0.5)  # of the ball all are wrong
-    holes.geodesic_fill(d * m, m, color, 1e-3, x)
+    x = fill(kernels, d * m, m, color, 1e-3, x)
     assert (x[0][m == 0] == 0.5).all()
 
 
 @pytest.mark.parametrize('missing', [0.0, 0.3, 1.0])
 @pytest.mark.parametrize('channels', [1, 3])
-def test_twins_agree(missing, channels):
+def test_variants_agree(variants, missing, channels):
     rng = np.random.default_rng(1)
-    d, m = ramp(37, 51)
+    d, m = ramp((37, 51)), np.ones((37, 51), np.float32)
     d[10:30, 20:40] += 0.5
     m *= rng.random(d.shape) >= missing
     m[5:20, 10:30] *= missing == 0
     color = rng.integers(0, 60, (channels, *d.shape), np.uint8)
-    found = []
-    for holes in (plain, fused):
-        x = np.stack([np.where(m > 0, d, 0.1), 0 * d + 2e-3, 0 * d - 1e-3]).astype(np.float32)
-        holes.geodesic_fill(d, m, color, 1e-3, x)
-        found.append(x)
+    x = np.stack([np.where(m > 0, d, 0.1), 0 * d + 2e-3, 0 * d - 1e-3]).astype(np.float32)
+    found = [fill(k, d, m, color, 1e-3, x) for k in variants]
     assert np.allclose(*found, rtol=0, atol=1e-6)
     assert (np.abs(found[0][0] - 0.1) > 1e-3).all() == (missing < 1)

@@ -17,63 +17,56 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scenes import ramp_planes, run
 
-from graph_depth_refiner.core import resolution as plain
-from graph_depth_refiner.core import resolution_numba as fused
+from graph_depth_refiner.core.resolution import half, Level, scale_of
 from graph_depth_refiner.frame import Intrinsics
 
-twins = pytest.mark.parametrize('lift', [plain, fused], ids=['plain', 'fused'])
 
-
-def plane(height, width):
-    y, x = np.mgrid[:height, :width].astype(np.float32)
-    return np.stack([0.5 + 2e-3 * x - 1e-3 * y, np.full_like(x, 2e-3), np.full_like(x, -1e-3)])
-
-
-@twins
 @pytest.mark.parametrize('scale', [2, 4])
-def test_a_plane_is_lifted_exactly(lift, scale):
+def test_a_plane_is_upsampled_exactly(kernels, scale):
     # the middle of block c is at scale c + (scale - 1) / 2, and slopes are per pixel
-    large = plane(24, 40)
+    large = ramp_planes((24, 40))
     middle = (scale - 1) / 2
     small = large[:, ::scale, ::scale].copy()
     small[0] += (2e-3 - 1e-3) * middle
     small[1:] *= scale
-    assert np.allclose(lift.upsample_planes(small, (24, 40), scale), large, atol=1e-6)
+    assert np.allclose(run(
+        kernels, kernels.upsample_planes, small, (24, 40), scale), large, atol=1e-6)
 
 
-@twins
-def test_a_block_takes_the_side_of_most_of_its_pixels(lift):
+def test_a_block_takes_the_side_of_most_of_its_pixels(kernels):
     d = np.array([[0.5, 0.502], [0.498, 1.0]], np.float32)  # three of one surface, one beyond
-    merged, weight = lift.merge_blocks(d, np.ones((2, 2), np.float32), 0.01)
+    ones = np.ones((2, 2), np.float32)
+    merged, weight = run(kernels, kernels.merge_blocks, d, ones, 0.01)
     assert np.allclose(merged, 0.5) and np.allclose(weight, 0.75)
-    merged, weight = lift.merge_blocks(d, np.zeros((2, 2), np.float32), 0.01)
+    merged, weight = run(kernels, kernels.merge_blocks, d, 0 * ones, 0.01)
     assert merged == 0 and weight == 0
 
 
-def test_twins_agree():
+def test_variants_agree(variants):
     rng = np.random.default_rng(0)
     d = rng.uniform(0.4, 0.6, (31, 45)).astype(np.float32)
     m = (rng.random(d.shape) * (rng.random(d.shape) > 0.3)).astype(np.float32)
-    for one, two in zip(plain.merge_blocks(d, m, 0.05), fused.merge_blocks(d, m, 0.05)):
+    for one, two in zip(*(run(k, k.merge_blocks, d, m, 0.05) for k in variants)):
         assert np.allclose(one, two, atol=1e-6)
     x = rng.random((3, 15, 22)).astype(np.float32)
-    assert np.allclose(plain.upsample_planes(x, (31, 45), 2), fused.upsample_planes(x, (31, 45), 2), atol=1e-6)
+    assert np.allclose(
+        *(run(k, k.upsample_planes, x, (31, 45), 2) for k in variants), atol=1e-6)
 
 
-def test_halving_halves_the_camera():
+def test_halving_halves_the_camera(kernels):
     # the middle of the first two columns, 0.5, is column 0 of the half
-    k = Intrinsics(100, 90, 20.5, 10.5)
-    ones = np.ones((20, 40), np.float32)
-    grey = ones * 0.5
-    level = plain.Level(grey, grey, np.zeros((3, 20, 40), np.uint8), ones, ones, 1e-3, k)
-    half = plain.half(plain, level)
-    assert half.intrinsics == Intrinsics(50, 45, 10, 5)
-    assert half.d.shape == half.grey.shape == half.color.shape[1:] == (10, 20)
+    ones = kernels.array(np.ones((20, 40), np.float32))
+    color = kernels.array(np.zeros((3, 20, 40), np.uint8))
+    level = half(kernels, Level(
+        ones, ones, color, ones, ones, 1e-3, Intrinsics(100, 90, 20.5, 10.5)))
+    assert level.intrinsics == Intrinsics(50, 45, 10, 5)
+    assert level.d.shape == level.grey.shape == level.color.shape[1:] == (10, 20)
 
 
 @pytest.mark.parametrize('wanted, shape, scale', [
     (0, (240, 320), 1), (0, (480, 640), 2), (0, (720, 1280), 4), (1, (480, 640), 1),
     (4, (480, 640), 4), (4, (20, 20), 1)])
 def test_scale_by_size(wanted, shape, scale):
-    assert plain.scale_of(wanted, shape) == scale
+    assert scale_of(wanted, shape) == scale

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.config import preset
-from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.kernels import select
 from graph_depth_refiner.core.observation import measure
 from graph_depth_refiner.core.start import begin, median
 from graph_depth_refiner.frame import Frame, Intrinsics
@@ -43,10 +43,10 @@ def scene():
 
 def started(name, frame):
     """Return the start of a preset and what it was given."""
-    config, backend = preset(name), kernels.select('cpu', 'fused')
+    config, k = preset(name), select('cpu', 'fused')
     measured = measure(frame, config)
-    weights = backend.build_graph(measured.guide, config)
-    return begin(backend, measured, weights, config, frame.image), measured, weights
+    weights = k.build_graph(measured.guide, config)
+    return begin(k, measured, weights, config, frame.image), measured, weights
 
 
 def test_paper_is_the_plain_model():
@@ -78,7 +78,7 @@ def test_stereo_refines_the_frame():
     np.testing.assert_allclose(refined.depth, truth, rtol=0.01)
 
 
-def test_one_sure_pixel_is_enough():
+def test_one_reliable_pixel_is_enough():
     frame = scene()[0]
     confidence = np.zeros(SHAPE, np.float32)
     confidence[20, 30] = 1

@@ -198,7 +198,7 @@ def test_a_step_that_is_not_finite_is_undone_counted_and_forgotten(monkeypatch):
     good = check(refiner.refine(frame), frame)
     assert good.status is Status.REFINED
 
-    solver = refiner._backend.solver
+    solver = refiner._kernels.adam
     steps = solver.steps
 
     def poisoned(state, rates, slope_share):

@@ -22,7 +22,7 @@ import torch
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.core import energy_torch as energy
 from graph_depth_refiner.core import irls_torch as irls
-from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.kernels import select
 from graph_depth_refiner.core.problem import REGULARISERS, Terms
 
 UNIT = 0.01
@@ -34,7 +34,7 @@ def random_problem(shape=(12, 20), seed=0):
     x = 2 * UNIT * rng.standard_normal((3, *shape)).astype(np.float32)
     d = 2 * UNIT * rng.standard_normal(shape).astype(np.float32)
     m = (rng.random(shape) > 0.3).astype(np.float32)
-    stages = kernels.select('cpu', 'fused')
+    stages = select('cpu', 'fused')
     config = preset('realtime', **{'graph.neighbours': 6})
     w = stages.build_graph(0.2 * rng.random(shape, dtype=np.float32), config)
     return x, w, d, m
@@ -83,10 +83,10 @@ def test_energy_never_rises(regulariser):
 
 @pytest.mark.parametrize('regulariser', REGULARISERS)
 @pytest.mark.parametrize('shape', [(12, 20), (37, 50), (5, 3)])
-def test_fused_is_the_twin(regulariser, shape):
+def test_variants_agree(variants, regulariser, shape):
     """Two re-weightings of ten steps agree with float64 to float32 rounding."""
     problem = (*random_problem(shape), UNIT, Terms(7.5, 5.5, regulariser))
-    fused = kernels.select('cpu', 'fused').irls
+    fused = variants[0].irls
     state = fused.init(*problem)
     exact = irls.init(*in_float64(*problem[:4]), *problem[4:])
     for _ in range(2):
@@ -100,14 +100,12 @@ def test_fused_is_the_twin(regulariser, shape):
 
 
 @pytest.mark.filterwarnings('ignore:overflow')
-@pytest.mark.parametrize('backend', ['fused', 'torch'])
-def test_step_that_is_not_finite_is_undone(backend):
+def test_step_that_is_not_finite_is_undone(kernels):
     """Data beyond the range of float32 squares overflow; the planes stay."""
-    stages = kernels.select('cpu', backend)
     x, w, d, m = random_problem()
     d[3, 4], m[3, 4] = 1e38, 1
-    arrays = [stages.array(values) for values in (x, w, d, m)]
-    state = stages.irls.init(*arrays, UNIT, Terms(7.5, 5.5))
-    stages.irls.step(state, 5)
-    assert not stages.irls.finite(state)
-    np.testing.assert_allclose(stages.numpy(stages.irls.planes(state)), x, rtol=1e-6)
+    arrays = [kernels.array(values) for values in (x, w, d, m)]
+    state = kernels.irls.init(*arrays, UNIT, Terms(7.5, 5.5))
+    kernels.irls.step(state, 5)
+    assert not kernels.irls.finite(state)
+    np.testing.assert_allclose(kernels.numpy(kernels.irls.planes(state)), x, rtol=1e-6)

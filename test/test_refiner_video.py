@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.kernels import select
 from graph_depth_refiner.core.video import data_weight
 from graph_depth_refiner.frame import Frame, Intrinsics, Status
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
@@ -150,7 +151,7 @@ def test_a_scene_a_hundred_times_larger_comes_out_a_hundred_times_larger(views, 
         one = near.refine(frame)
         other = far.refine(replace(frame, depth=100 * frame.depth, pose=moved))
     ratio = other.depth / (100 * one.depth)
-    # rounding may turn an election here and there, and with it an estimated motion a little
+    # rounding may turn a choice of planes here and there, and with it an estimated motion a little
     assert (np.abs(ratio - 1) < 1e-3).mean() > (0.995 if pose else 0.98)
     assert np.nanmean(np.abs(ratio - 1)) < 1e-3
 
@@ -181,11 +182,12 @@ def test_grey_images_and_missing_confidence_will_do(views):
     assert refined.status is Status.REFINED and error(refined, view) < 1
 
 
-def test_a_measurement_speaks_for_the_past_where_that_is_not_believed():
-    # the past counts for ten frames but in one row: a tenth of each frame is its voice, so
-    # there the measurement has 1 + 0.1 * 10 voices, and one elsewhere
+def test_a_measurement_weighs_more_where_the_history_does_not_count():
+    # the history counts for ten frames but in one row, each frame with a weight of 0.1: there
+    # the measurement has a weight of 1 + 0.1 * 10, and of 1 elsewhere
     frame_count = np.full((20, 30), 10, np.float32)
     frame_count[7] = 0
-    heard = data_weight(np.ones((20, 30), np.float32), frame_count)
-    assert heard[7] == pytest.approx(2) and (np.delete(heard, 7, axis=0) == 1).all()
-    assert (data_weight(frame_count, 0 * frame_count) == frame_count).all()  # no past, nothing to speak for
+    k = select('cpu', 'fused')
+    weight = data_weight(k, np.ones((20, 30), np.float32), frame_count)
+    assert weight[7] == pytest.approx(2) and (np.delete(weight, 7, axis=0) == 1).all()
+    assert (data_weight(k, frame_count, 0 * frame_count) == frame_count).all()  # without a past

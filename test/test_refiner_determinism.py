@@ -19,14 +19,13 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
+from scenes import noisy_stream
 
 from graph_depth_refiner.bags.bags import BagWriter
 from graph_depth_refiner.bags.make_bag import messages, topics
 from graph_depth_refiner.bags.refinement import BagJob, refine_bag
 from graph_depth_refiner.config import NodeConfig, preset, RefinerConfig
-from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.refiner import DepthRefiner
 
 # two sizes: one with rows to spare for each thread, one with hardly any
@@ -34,27 +33,12 @@ SIZES = ((160, 120), (33, 5))
 FRAMES = 4
 
 
-def stream(size, number=FRAMES):
-    """Return frames of a noisy slanted wall that comes nearer, with holes."""
-    width, height = size
-    x, y = np.meshgrid(np.arange(width), np.arange(height))
-    for k in range(number):
-        rng = np.random.default_rng(k)
-        depth = 1 / (0.5 + 0.001 * x + 0.002 * y + 0.005 * k)
-        depth = (depth * rng.normal(1, 0.01, depth.shape)).astype(np.float32)
-        depth[height // 3:height // 2, width // 3:width // 2] = 0
-        image = (80 + 60 * np.sin((x + k) / 7)[..., None] * np.ones(3)).astype(np.uint8)
-        confidence = rng.random(depth.shape).astype(np.float32)
-        yield Frame(
-            image, depth, Intrinsics(width, width, width / 2, height / 2), confidence, 1 + k / 30)
-
-
 def digest(config):
     """Return a hash of everything that comes out for two short videos."""
     total = hashlib.sha256()
     for size in SIZES:
         refiner = DepthRefiner(config, device='cpu')
-        for frame in stream(size):
+        for frame in noisy_stream(size, FRAMES):
             refined = refiner.refine(frame)
             for array in (refined.depth, refined.normals, refined.confidence, refined.provenance):
                 total.update(array.tobytes())
@@ -72,7 +56,7 @@ PRESETS = ('realtime', 'stereo', 'paper')
 
 def in_process(threads):
     """Return the hashes that a process of its own with so many threads comes to."""
-    code = f'import json, test_determinism as t; print(json.dumps(t.digests({PRESETS!r})))'
+    code = f'import json, test_refiner_determinism as t; print(json.dumps(t.digests({PRESETS!r})))'
     environment = {
         **os.environ, 'NUMBA_NUM_THREADS': str(threads), 'OMP_NUM_THREADS': str(threads),
         'PYTHONHASHSEED': str(threads),
@@ -104,7 +88,7 @@ def test_number_of_threads_changed_at_run_time(one_thread):
 
 
 def test_a_reset_refiner_knows_nothing_of_before():
-    frames = list(stream((48, 32)))
+    frames = list(noisy_stream((48, 32), FRAMES))
     fresh = DepthRefiner(device='cpu').refine(frames[0])
     used = DepthRefiner(device='cpu')
     for frame in frames:
@@ -120,7 +104,7 @@ def test_a_recording_refined_twice_is_the_same_recording(tmp_path, storage):
     source = tmp_path / 'source'
     source.mkdir()
     writer = BagWriter(source, storage, topics(False), [])
-    for frame in stream((48, 32)):
+    for frame in noisy_stream((48, 32), FRAMES):
         for message in messages((frame, round(frame.stamp * 1e9)), False):
             writer.write(message)
     writer.finish()

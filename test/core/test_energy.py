@@ -40,7 +40,7 @@ def random_problem(window: int, seed: int):
     d[:2] = 0.5  # ... and data met exactly
     m = random(*shape) * (random(*shape) > 0.3)
     config = preset('realtime', **{'graph.window': window, 'graph.neighbours': 5})
-    return z, graph.build(0.1 * random(*shape), config), d, m
+    return z, graph.build_graph(0.1 * random(*shape), config), d, m
 
 
 @pytest.mark.parametrize('regulariser', REGULARISERS)
@@ -63,7 +63,7 @@ def test_a_plane_costs_nothing(regulariser):
     y, x = torch.meshgrid(torch.arange(6.), torch.arange(8.), indexing='ij')
     d = 3 + 0.25 * x - 0.5 * y
     z = torch.stack((d, torch.full_like(d, 0.25), torch.full_like(d, -0.5)))
-    w = graph.build(torch.zeros_like(d), preset('realtime'))
+    w = graph.build_graph(torch.zeros_like(d), preset('realtime'))
     terms = (d, torch.ones_like(d), LAMBDA, ALPHA, regulariser)
     assert energy.energy(z, w, *terms) == 0
     assert (energy.gradient(z, w, graph.transpose(w), *terms) == 0).all()

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The driver and both ADAM solvers on scenes whose minimum is known."""
+"""The driver of the minimisers on scenes whose minimum is known."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.config import preset
-from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.kernels import Kernels, select
 from graph_depth_refiner.core.minimise import minimise
-from graph_depth_refiner.core.problem import Terms
 from graph_depth_refiner.core.pyramid import coarser, finer
 from graph_depth_refiner.frame import Status
 
-BACKENDS = ('fused', 'torch')
 UNIT = 0.01
 SHAPE = (24, 40)
 
@@ -43,50 +41,46 @@ def noisy_plane(seed: int = 0):
     return start.astype(np.float32), d, m, truth
 
 
-def solve(backend: str, config, scale: float = 1.0, guide=None, **more):
+def solve(k: Kernels, config, scale: float = 1.0, guide=None, **more):
     """Minimise on the noisy plane, all of it scaled."""
-    stages = kernels.select('cpu', backend)
     start, d, m, _ = noisy_plane()
     guide = np.zeros(SHAPE, np.float32) if guide is None else guide
-    w = stages.build_graph(stages.array(guide), config)
+    w = k.build_graph(k.array(guide), config)
     return minimise(
-        stages, stages.array(scale * start), w, stages.array(scale * d), stages.array(m),
-        scale * UNIT, config, guide=stages.array(guide), **more)
+        k, k.array(scale * start), w, k.array(scale * d), k.array(m),
+        scale * UNIT, config, guide=k.array(guide), **more)
 
 
-@pytest.mark.parametrize('backend', BACKENDS)
-def test_converged_finds_the_plane(backend):
+def test_converged_finds_the_plane(kernels):
     """In a flat image all is one plane: u and d are known to far below the noise."""
     config = preset('realtime', **{'solver.mode': 'converged', 'solver.max_iterations': 3000})
-    solution = solve(backend, config)
+    solution = solve(kernels, config)
     truth = noisy_plane()[3]
-    planes = kernels.select('cpu', backend).numpy(solution.x)
+    planes = kernels.numpy(solution.x)
     assert solution.status is Status.CONVERGED
     assert np.abs(planes[0] - truth).mean() < 0.3 * UNIT
     np.testing.assert_allclose(planes[1].mean(), 0.002, atol=1e-4)
     np.testing.assert_allclose(planes[2].mean(), -0.001, atol=1e-4)
 
 
-@pytest.mark.parametrize('backend', BACKENDS)
 @pytest.mark.parametrize('solver', ['adam', 'irls'])
-def test_scaled_scene_gives_the_scaled_result(backend, solver):
+def test_scaled_scene_gives_the_scaled_result(kernels, solver):
     """All steps are in noise units, so a scene in other units changes nothing else."""
     config = preset('realtime', **{'solver.iterations': 20, 'solver.method': solver})
-    to_numpy = kernels.select('cpu', backend).numpy
-    one = to_numpy(solve(backend, config).x)
+    to_numpy = kernels.numpy
+    one = to_numpy(solve(kernels, config).x)
     for scale in (0.01, 100.0):
-        other = solve(backend, config, scale)
+        other = solve(kernels, config, scale)
         np.testing.assert_allclose(to_numpy(other.x) / scale, one, atol=1e-3 * UNIT)
 
 
-@pytest.mark.parametrize('backend', BACKENDS)
 @pytest.mark.parametrize('settings', [
     {'solver.method': 'adam'}, {'solver.method': 'irls'},
     {'solver.method': 'adam', 'solver.levels': 2}])
-def test_energy_falls(backend, settings):
+def test_energy_falls(kernels, settings):
     """Every way lowers the energy of the start."""
-    before = solve(backend, preset('realtime', **{'solver.iterations': 0}))
-    after = solve(backend, preset('realtime', **{'solver.iterations': 30}, **settings))
+    before = solve(kernels, preset('realtime', **{'solver.iterations': 0}))
+    after = solve(kernels, preset('realtime', **{'solver.iterations': 30}, **settings))
     assert after.status is Status.REFINED
     assert after.iterations == 30
     assert after.energy < 0.8 * before.energy
@@ -94,7 +88,8 @@ def test_energy_falls(backend, settings):
 
 def test_time_budget_stops_between_steps():
     """A deadline in the past allows no step, and says so."""
-    solution = solve('fused', preset('realtime', **{'solver.iterations': 5}), deadline=-math.inf)
+    solution = solve(select('cpu', 'fused'), preset('realtime', **{'solver.iterations': 5}),
+                     deadline=-math.inf)
     assert solution.status is Status.BUDGET
     assert solution.iterations == 0
 
@@ -102,46 +97,16 @@ def test_time_budget_stops_between_steps():
 def test_converged_says_when_it_ran_out_of_steps():
     """Some hundred steps are not enough."""
     config = preset('realtime', **{'solver.mode': 'converged', 'solver.max_iterations': 400})
-    assert solve('fused', config).status is Status.NOT_CONVERGED
+    assert solve(select('cpu', 'fused'), config).status is Status.NOT_CONVERGED
 
 
 def test_memory_goes_on_where_it_stopped():
     """Two calls of five steps with the second moment carried count ten."""
     config = preset('realtime', **{'solver.iterations': 5})
-    first = solve('fused', config)
-    second = solve('fused', config, memory=first.memory)
+    first = solve(select('cpu', 'fused'), config)
+    second = solve(select('cpu', 'fused'), config, memory=first.memory)
     assert first.memory.count == 5
     assert second.memory.count == 10
-
-
-@pytest.mark.parametrize('backend', BACKENDS)
-def test_step_that_is_not_finite_is_undone(backend):
-    """An overflowing step leaves the planes as they were, and so do all after it."""
-    stages = kernels.select('cpu', backend)
-    start, d, m, _ = noisy_plane()
-    w = stages.build_graph(stages.array(np.zeros(SHAPE)), preset('realtime'))
-    state = stages.adam.init(
-        stages.array(start), w, stages.array(d), stages.array(m), UNIT, Terms(7.5, 5.5))
-    stages.adam.step(state, 0.1, 0.01)
-    good = stages.numpy(stages.adam.planes(state)).copy()
-    for rate in (math.inf, 0.1):
-        stages.adam.step(state, rate, 0.01)
-        assert not stages.adam.finite(state)
-        assert stages.adam.taken(state) == 1
-        assert (stages.numpy(stages.adam.planes(state)) == good).all()
-
-
-def test_bytes_do_not_depend_on_the_threads():
-    """Strips of rows are cut differently, sums are not."""
-    numba = pytest.importorskip('numba')
-    config = preset('realtime', **{'solver.iterations': 5})
-    threads = numba.get_num_threads()
-    many = solve('fused', config)
-    numba.set_num_threads(1)
-    one = solve('fused', config)
-    numba.set_num_threads(threads)
-    assert (many.x == one.x).all()
-    assert many.energy == one.energy
 
 
 def test_levels_sample_as_the_paper_says():
@@ -153,34 +118,24 @@ def test_levels_sample_as_the_paper_says():
     assert large.tolist() == [[0, 0, 2, 2, 2]] * 3
 
 
-@pytest.mark.parametrize('backend', BACKENDS)
 @pytest.mark.parametrize('number', [4, 5])
-def test_many_steps_are_single_ones(backend, number):
+def test_many_steps_are_single_ones(kernels, number):
     """A deadline makes the steps come one by one; without one they are taken at once."""
     config = preset('realtime', **{'solver.iterations': number})
-    once, singly = (solve(backend, config, **more) for more in ({}, {'deadline': 1e30}))
+    once, singly = (solve(kernels, config, **more) for more in ({}, {'deadline': 1e30}))
     assert (np.asarray(once.x) == np.asarray(singly.x)).all()
     assert (np.asarray(once.memory.second) == np.asarray(singly.memory.second)).all()
     assert once.iterations == singly.iterations == once.memory.count == number
 
 
-@pytest.mark.parametrize('good', [12, 6])
-@pytest.mark.parametrize('shape', [(100, 40), (500, 17), (3, 5)])
-def test_steps_that_go_down_the_rows_together_are_single_ones(shape, good):
-    """Also where strips of rows meet, and up to the first that is not finite."""
-    pytest.importorskip('numba')
-    stages = kernels.select('cpu', 'fused')
-    rng = np.random.default_rng(0)
-    start, w, d, m = (
-        rng.random((*some, *shape), np.float32) for some in ((3,), (8,), (), ()))
-    rates = [0.3 * 0.9 ** k for k in range(12)]
-    together, singly = (
-        stages.adam.init(start, w, d, m, UNIT, Terms(7.5, 5.5)) for _ in range(2))
-    for rate in rates[:good]:
-        stages.adam.step(singly, rate, 0.01 * rate)
-    stages.adam.steps(together, [*rates[:good], *[math.nan] * (12 - good)], 0.01)
-    assert stages.adam.taken(together) == good
-    assert stages.adam.finite(together) is (good == 12)
-    assert (stages.adam.planes(together) == stages.adam.planes(singly)).all()
-    if good == 12:
-        assert (together.second == singly.second).all()
+def test_bytes_do_not_depend_on_the_threads():
+    """Strips of rows are cut differently, sums are not."""
+    numba = pytest.importorskip('numba')
+    config = preset('realtime', **{'solver.iterations': 5})
+    threads = numba.get_num_threads()
+    many = solve(select('cpu', 'fused'), config)
+    numba.set_num_threads(1)
+    one = solve(select('cpu', 'fused'), config)
+    numba.set_num_threads(threads)
+    assert (many.x == one.x).all()
+    assert many.energy == one.energy

@@ -1,0 +1,78 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""No stage on a torch device waits for it: fake tensors have shapes, but no values to read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from graph_depth_refiner.config import preset
+from graph_depth_refiner.core.kernels import torch_kernels
+from graph_depth_refiner.frame import Intrinsics
+
+SHAPE = (24, 40)
+CAMERA = Intrinsics(40.0, 40.0, 20.0, 12.0)
+GAIN_BIAS = np.array([1.0, 0.0])
+
+
+def stages(k):
+    """Return a call of every stage but that which runs on the host, by its name."""
+    one, x = torch.ones(SHAPE), torch.ones(3, *SHAPE)
+    color, reliable = torch.ones((3, *SHAPE), dtype=torch.uint8), one > 0
+    w = torch.ones(24, *SHAPE)
+    return {
+        'merge_blocks': lambda: k.merge_blocks(one, one, 0.1),
+        'upsample_planes': lambda: k.upsample_planes(x, (50, 81), 2),
+        'build_graph': lambda: k.build_graph(one, preset('paper')),
+        'band_changes': lambda: k.band_changes(one, one),
+        'symmetrise': lambda: k.symmetrise(w),
+        'normalise': lambda: k.normalise(w),
+        'fit_planes': lambda: k.fit_planes(one, one, one, 0.1, (8, 4, 2), 1.4, 0.07),
+        'fill_background': lambda: k.fill_background(one, reliable),
+        'fill_occluded': lambda: k.fill_occluded(one, reliable, x),
+        'joint_weighted_median': lambda: k.joint_weighted_median(one, x, 3, 1.0, 0.5, 0.05),
+        'fit_slopes': lambda: k.fit_slopes(one, w),
+        'normal_equations': lambda: k.normal_equations(
+            x, one, one, one, one, one, 4, np.eye(4), GAIN_BIAS, CAMERA, 0.1, 0.01, 0.1),
+        'warp': lambda: k.warp(x, one, color, np.eye(4), CAMERA),
+        'consistency_gate': lambda: k.consistency_gate(one, one, color, x, one, color, 0.1),
+        'select_planes': lambda: k.select_planes(
+            one, one, color, x, x, one, color, 0.1, 0.05),
+        'fuse': lambda: k.fuse(one, one, x, x, one, 0.1, 20.0),
+        'gate_depth_edges': lambda: k.gate_depth_edges(w, x, 0.1),
+        'relax_at_curvature': lambda: k.relax_at_curvature(w, x, 0.1),
+        'describe': lambda: k.describe(x, one, one, one, 0.1, CAMERA, (0.01, 100.0)),
+    }
+
+
+HOST = {'name', 'device', 'array', 'numpy', 'where', 'geodesic_fill', 'adam', 'irls'}
+
+
+def test_all_stages_are_looked_at():
+    k = torch_kernels('cpu')
+    assert set(stages(k)) == set(k._fields) - HOST
+
+
+@pytest.mark.parametrize('name', list(stages(torch_kernels('cpu'))))
+def test_a_stage_never_reads_back(name):
+    with FakeTensorMode():
+        stages(torch_kernels('cpu'))[name]()
+
+
+def test_reading_back_would_be_noticed():
+    with FakeTensorMode(), pytest.raises(DataDependentOutputException):
+        bool(torch.ones(()) > 0)

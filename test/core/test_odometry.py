@@ -1,0 +1,101 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The motion of the camera is found from the frames."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+from scenes import run
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core import odometry
+from graph_depth_refiner.core.kernels import select
+from graph_depth_refiner.core.observation import measure
+from graph_depth_refiner.core.odometry import Equations
+from graph_depth_refiner.core.resolution import full_level
+from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
+
+SIZE = (160, 120)
+
+
+def level_of(k, frame):
+    """Return the measurement of a frame in arrays of the kernels."""
+    return full_level(k, measure(frame, RefinerConfig()), frame.image)
+
+
+@pytest.fixture(scope='module')
+def pair():
+    """Return the planes of one frame, where they are known, both frames and the true motion."""
+    stream = SyntheticStream(1, SIZE)
+    first, second = (stream.view(number).frame for number in (3, 4))
+    k = select('cpu', 'torch')
+    level = level_of(k, first)
+    x = k.numpy(k.fit_planes(
+        level.d, level.m, level.grey, level.sigma, (8, 4, 2), 1.3, 0.07)[0])
+    true = odometry.between(first.pose, second.pose).matrix
+    return x, (x[0] > 0).astype(np.float32), first, second, true
+
+
+def align(k, pair, guess, frame=None, steady=None):
+    """Return the motion that is found for a pair of frames."""
+    x, n, first, second, _ = pair
+    n = n if steady is None else steady
+    return odometry.align(k, k.array(x.copy()), k.array(n), level_of(k, first).grey,
+                          level_of(k, frame or second), guess)
+
+
+def test_variants_have_the_same_equations(variants, pair):
+    x, n, first, second, true = pair
+    found = []
+    for k in variants:
+        before, now = level_of(k, first), level_of(k, second)
+        found.append(Equations.of_sums(*run(
+            k, k.normal_equations, x, n, before.grey, now.d, now.m, now.grey, 3, true,
+            np.array([1.0, 0.0]), now.intrinsics, now.sigma, 0.01, 0.2)))
+    one, other = found
+    assert np.allclose(one.matrix, other.matrix, rtol=0, atol=1e-4 * np.abs(one.matrix).max())
+    assert np.allclose(one.vector, other.vector, rtol=0, atol=1e-4 * np.abs(one.vector).max())
+    assert (one.seen, one.measured) == (other.seen, other.measured)
+    assert np.allclose(one.shifts, other.shifts, atol=1e-3)
+
+
+def test_motion_is_found_from_the_frames(kernels, pair):
+    found = align(kernels, pair, np.eye(4))
+    error = found.matrix @ np.linalg.inv(pair[-1])
+    assert found.trusted
+    # the camera turned by 0.4 degrees and moved by 15 mm
+    assert np.degrees(np.linalg.norm(cv2.Rodrigues(error[:3, :3])[0])) < 0.1
+    assert np.linalg.norm(error[:3, 3]) < 0.006
+
+
+def test_a_strange_scene_is_not_trusted(kernels, pair):
+    other = SyntheticStream(9, SIZE).view(0).frame
+    assert not align(kernels, pair, np.eye(4), frame=other).trusted
+
+
+def test_nothing_to_align_is_not_trusted(kernels, pair):
+    assert not align(kernels, pair, np.eye(4), steady=0 * pair[1]).trusted
+
+
+def test_corners_are_followed_only_where_the_guess_is_off(kernels, pair, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        odometry, 'estimate_pose_pnp', lambda *arguments: asked.append(arguments))
+    found = align(kernels, pair, pair[-1])
+    assert found.trusted and not asked
+    assert np.linalg.norm((found.matrix @ np.linalg.inv(pair[-1]))[:3, 3]) < 0.006
+    align(kernels, pair, np.eye(4))
+    assert len(asked) == 1

@@ -1,0 +1,84 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A rigid motion maps planes exactly; the nearest of them is seen."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from scenes import run
+
+from graph_depth_refiner.core import camera
+from graph_depth_refiner.frame import Intrinsics
+
+K = Intrinsics(60.0, 62.0, 30.3, 19.8)
+SHAPE = (40, 60)
+
+
+def rigid(rotation, translation):
+    matrix = np.eye(4)
+    matrix[:3, :3] = cv2.Rodrigues(np.array(rotation, float))[0]
+    matrix[:3, 3] = translation
+    return matrix
+
+
+def plane_map(q):
+    """Return the map 3 H W of the plane <q, P> = 1: d = <q, ray>, u = (q1/fx, q2/fy)."""
+    x, y = camera.pixel_offsets(SHAPE, K)
+    d = q[0] * x / K.fx + q[1] * y / K.fy + q[2]
+    return np.stack([d, np.full(SHAPE, q[0] / K.fx), np.full(SHAPE, q[1] / K.fy)]).astype(
+        np.float32)
+
+
+def test_a_plane_is_warped_exactly(kernels):
+    # P' = R P + t and <q, P> = 1 give <R q, P' - t> = 1, so q' = R q / (1 + <R q, t>)
+    q, matrix = np.array([0.1, -0.15, 0.4]), rigid((0.01, -0.02, 0.015), (0.03, -0.02, 0.05))
+    color = np.zeros((1, *SHAPE), np.uint8)
+    warped, frame_count, _ = run(
+        kernels, kernels.warp, plane_map(q), np.ones(SHAPE, np.float32), color, matrix, K)
+    turned = matrix[:3, :3] @ q
+    expected = plane_map(turned / (1 + turned @ matrix[:3, 3]))
+    seen = frame_count > 0
+    assert seen.mean() > 0.85
+    assert np.abs(warped - expected)[:, seen].max() < 1e-6
+
+
+def test_standing_still_changes_nothing(kernels):
+    x = plane_map(np.array([0.1, 0.05, 0.5]))
+    color = np.random.default_rng(0).integers(0, 255, (3, *SHAPE)).astype(np.uint8)
+    warped, frame_count, seen = run(
+        kernels, kernels.warp, x, np.full(SHAPE, 2, np.float32), color, np.eye(4), K)
+    assert np.abs(warped - x).max() < 1e-6
+    assert (frame_count == 2).all() and (seen == color).all()
+
+
+def test_the_nearer_of_two_surfaces_stays(kernels):
+    x = plane_map(np.array([0.0, 0.0, 0.5]))
+    x[0, :, 30:] = 1.0  # a nearer wall, which moves over the other by 0.1 * 60 / 1 = 6 pixels,
+    matrix = rigid((0, 0, 0), (-0.1, 0, 0))  # while the other moves by 3
+    warped, _, _ = run(kernels, kernels.warp, x, np.ones(SHAPE, np.float32),
+                       np.zeros((1, *SHAPE), np.uint8), matrix, K)
+    assert np.allclose(warped[0][:, :24], 0.5) and np.allclose(warped[0][:, 24:50], 1.0)
+
+
+def test_variants_agree(variants):
+    rng = np.random.default_rng(0)
+    x = plane_map(np.array([0.1, 0.05, 0.5]))
+    x[0] += (0.3 * (rng.random(SHAPE) < 0.3)).astype(np.float32)
+    n = rng.random(SHAPE, np.float32) * (rng.random(SHAPE) > 0.2)
+    color = rng.integers(0, 255, (3, *SHAPE), np.uint8)
+    args = (x, n.astype(np.float32), color, rigid((0.01, -0.02, 0.3), (0.03, -0.1, 0.2)), K)
+    for one, other in zip(*(run(k, k.warp, *args) for k in variants)):
+        close = np.abs(one.astype(float) - other) < 1e-5
+        assert close.mean() > 0.995  # a place half-way between two pixels may be rounded to either
