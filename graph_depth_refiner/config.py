@@ -260,8 +260,24 @@ class Holes(Group):
 
     group = 'holes'
     fill: str = tunable(
-        'smooth', 'How holes are filled: smoothly, with the farther side, or by telling '
+        'small', 'Which holes are filled: none, those that are narrow or that earlier frames '
+        'saw, or all', choices=('none', 'small', 'all'))
+    max_width: int = tunable(
+        8, 'Holes narrower than this are small', unit='px', low=0, high=1000)
+    method: str = tunable(
+        'smooth', 'How all holes are filled: smoothly, with the farther side, or by telling '
         'occlusions from other holes (stereo)', choices=('smooth', 'background', 'occlusion'))
+
+
+@dataclass(frozen=True)
+class Noise(Group):
+    """The error of the sensor, which everything is measured in."""
+
+    group = 'noise'
+    sensor: str = tunable(
+        'auto', 'Kind of sensor, whose noise a stream begins with before it is learned; auto '
+        'looks at the first frame, and is stereo where the baseline is known',
+        choices=('auto', 'structured-light', 'active-stereo', 'tof', 'stereo'))
 
 
 @dataclass(frozen=True)
@@ -270,7 +286,7 @@ class Planes(Group):
 
     group = 'planes'
     start: bool = tunable(
-        True, 'Start from the best of the planes that are fitted around every pixel')
+        True, 'Start from planes fitted around every pixel')
     slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
     final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
 
@@ -372,6 +388,7 @@ class RefinerConfig(Tunables):
         choices=('auto', 'fused', 'torch', 'compiled'))
     depth: Depth = Depth()
     cleaning: Cleaning = Cleaning()
+    noise: Noise = Noise()
     holes: Holes = Holes()
     graph: Graph = Graph()
     planes: Planes = Planes()
@@ -382,7 +399,7 @@ class RefinerConfig(Tunables):
 
 
 PAPER = {
-    'holes.fill': 'background',
+    'holes.fill': 'all', 'holes.method': 'background',
     'graph.window': 9, 'graph.patch': 3, 'graph.neighbours': 20,
     'graph.sigma_intensity': 0.07, 'graph.sigma_space': 3.0,
     'planes.start': False, 'temporal.enabled': False, 'edges.passes': 0,
@@ -392,7 +409,8 @@ PAPER = {
 
 STEREO = {
     'cleaning.least_confidence': 0.5, 'cleaning.speckle_area': 30,
-    'cleaning.joint_median': True, 'holes.fill': 'occlusion',
+    'cleaning.joint_median': True, 'holes.fill': 'all',
+    'holes.method': 'occlusion',
     'graph.window': 5, 'graph.symmetric': True,
     'planes.start': False, 'planes.slopes': True, 'planes.final_median': True,
     'temporal.enabled': False, 'edges.passes': 2, 'edges.sigma': 1.0,

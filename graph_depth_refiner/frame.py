@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 
 import numpy as np
@@ -140,6 +140,14 @@ class Refined:
     energy: float
     milliseconds: dict[str, float] = field(default_factory=dict)  # by stage
     graph_hit_rate: float = 0.0  # share of the graph kept from the frame before
+    history: float = 0.0  # share of the history in sight that is in use; 0 without one
+    history_frames: float = 0.0  # frames that stand behind a pixel, median of the known ones
+    reset: str = ''  # why there is no history, empty if there is
+    noise: tuple[float, float] = (0.0, 0.0)  # floor (1/m) and share: sigma of 1/z is floor + share/z
+
+    def with_times(self, milliseconds: dict[str, float], hit_rate: float) -> Refined:
+        """Return the same with what is known only at the end."""
+        return replace(self, milliseconds=milliseconds, graph_hit_rate=hit_rate)
 
 
 def _array(name: str, value: object) -> np.ndarray:

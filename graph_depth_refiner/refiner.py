@@ -15,21 +15,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 import math
 import time
-from typing import Any
 
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core import kernels, patch_graph, resolution, safety, video
+from graph_depth_refiner.core import kernels
+from graph_depth_refiner.core.cleaning import clean
+from graph_depth_refiner.core.downsampling import downsample, downsample_image
+from graph_depth_refiner.core.history import continues, fuse_history, History, start_noise
+from graph_depth_refiner.core.initialise import gate_edges, initialise
 from graph_depth_refiner.core.kernels import Kernels
-from graph_depth_refiner.core.minimise import minimise, Solution
-from graph_depth_refiner.core.observation import measure, Measured
-from graph_depth_refiner.core.start import begin, median
-from graph_depth_refiner.frame import Frame, Intrinsics, Provenance, Refined, Status
-
-NO_FRAMES = np.zeros((1, 1), np.float32)
+from graph_depth_refiner.core.local_planes import refit_slopes
+from graph_depth_refiner.core.minimise import minimise, Problem
+from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.observation import observe
+from graph_depth_refiner.core.output import as_input, to_refined, unknown
+from graph_depth_refiner.core.patch_graph import update_graph
+from graph_depth_refiner.core.upsampling import upsample
+from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 
 
 class StageClock:
@@ -43,19 +49,31 @@ class StageClock:
     def done(self, stage: str) -> None:
         """Book the time since the last call under a stage."""
         now = time.perf_counter()
-        self.milliseconds[stage] = 1e3 * (now - self._last)
+        self.milliseconds[stage] = self.milliseconds.get(stage, 0) + 1e3 * (now - self._last)
         self._last = now
+
+    def deadline(self, budget_ms: float) -> float:
+        """Return when a frame has to be done, of time.perf_counter; 0 ms is no limit."""
+        return self.start + 1e-3 * budget_ms if budget_ms > 0 else math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What one frame teaches the next; picklable."""
+
+    history: History | None = None
+    noise: NoiseModel | None = None
 
 
 class DepthRefiner:
     """Refines depth and estimates normals, frame by frame."""
 
     def __init__(self, config: RefinerConfig | None = None, device: str = 'auto') -> None:
-        """Choose the backend; nothing is computed yet."""
+        """Choose the kernels; nothing is computed yet."""
         self.config = config or RefinerConfig()
         self._wanted_device = device
         self._choice = kernels.choose(device, self.config.backend)
-        self.state: video.History | None = None  # picklable
+        self.state = State()
 
     @property
     def device(self) -> str:
@@ -71,11 +89,13 @@ class DepthRefiner:
         if config.backend != self.config.backend:
             self._choice = kernels.choose(self._wanted_device, config.backend)
             self.reset()
+        if config.noise != self.config.noise:
+            self.reset()
         self.config = config
 
     def reset(self) -> None:
         """Forget all earlier frames."""
-        self.state = None
+        self.state = State()
 
     def warm_up(self, shape: tuple[int, int] = (240, 320)) -> None:
         """Load or compile every kernel by refining a rough wall twice; nothing of it is kept."""
@@ -85,96 +105,57 @@ class DepthRefiner:
             rng.integers(0, 255, (*shape, 3), np.uint8),
             rng.normal(1.0, 0.01, shape).astype(np.float32),
             Intrinsics(shape[1], shape[1], shape[1] / 2, shape[0] / 2))
-        for _ in range(2):  # the second has a past
+        for _ in range(2):  # the second has a history
             self.refine(wall)
         self.state = state
 
     def refine(self, frame: Frame) -> Refined:
-        """Return the refined depth and the normals of a frame."""
-        clock = StageClock()
-        measured = measure(frame, self.config)
-        clock.done('measure')
-        if not measured.m.any():
+        """Refine one frame; what it teaches helps the next."""
+        k, config, clock = self._kernels, self.config, StageClock()
+        obs = observe(k, frame, config)
+        if obs.empty:
             self.reset()
-            return empty(measured)
-        if self.config.planes.start:
-            return self._refine_video(frame, measured, clock)
-        return self._refine_single(frame, measured, clock)
+            return unknown(obs)
+        noise = self.state.noise or start_noise(k, obs, config)
 
-    def _refine_video(self, frame: Frame, measured: Measured, clock: StageClock) -> Refined:
-        """Start from planes of this frame and of the past, take a few steps, remember."""
-        config, k = self.config, self._kernels
-        scale = resolution.scale_of(config.solver.scale, measured.d.shape)
-        full, level = video.solve_level(k, measured, frame.image, scale)
-        past = self.state if video.still_applies(self.state, frame, level) else None
-        clock.done('scale')
-        graph = patch_graph.update_graph(k, past.graph if past else None, level.guide, config)
+        # Solve at reduced resolution: a plane is exact at any
+        guide = downsample_image(k, obs, config)
+        past = self.state.history
+        history = past if past is not None and continues(past, frame, guide) else None
+        clock.done('observe')
+        graph = update_graph(k, history.graph if history else None, guide.guide, config)
         clock.done('graph')
-        start = video.begin(k, level, past if config.temporal.enabled else None, frame, config,
-                            clock)
-        weights = video.aware(k, graph.weights, start, level, config)
-        clock.done('depth-aware')
+
+        # The past as seen from here, and what both say
+        raw = downsample(k, obs.d, obs.m, noise, guide.scale)
+        present = fuse_history(k, history, obs, raw, guide, frame, noise, config)
+        clock.done('history')
+        level = downsample(k, present.d, present.frames, present.noise, guide.scale) \
+            if present.kept else raw
+        level = clean(k, level, guide, config)
+        clock.done('clean')
+
+        # Minimise the paper's energy over edges that cross no depth jump
+        planes = initialise(k, level, guide, graph.weights, config)
+        weights, planes = gate_edges(k, graph.weights, planes, level, config)
+        clock.done('planes')
+        memory = history.memory if history and present.kept else None
         solution = minimise(
-            k, start.planes, weights, start.d, start.m, level.sigma, config,
-            past.memory if past and not start.scene_change else None, deadline(clock, config),
-            level.guide, level.d)
+            k, Problem.of(k, planes, weights, level, raw, guide.guide), config, memory,
+            clock.deadline(config.solver.time_budget_ms))
         clock.done('solve')
+
+        # Back to full resolution, where the measurement has the last word
+        planes = refit_slopes(k, solution.planes, level, config)
+        large = upsample(k, planes, present, guide.scale, config)
+        clock.done('upsample')
         if solution.status in (Status.WORSE, Status.DIVERGED):
             self.reset()
         else:
-            self.state = video.remember(
-                solution.x, start, level, frame, graph, solution.memory)
-        large = video.full_planes(k, solution.x, full, level)
-        clock.done('lift')
+            self.state = State(History.of(
+                frame, obs, guide, graph, present, level, large, solution), present.noise)
         if solution.status is Status.WORSE:
-            return safety.as_input(frame, measured, k.numpy(large), solution.status,
-                                   solution.energy, clock.milliseconds)
-        return finish(k, solution, large, measured, config, clock, start.frame_count,
-                      graph.hit_rate)
-
-    def _refine_single(self, frame: Frame, measured: Measured, clock: StageClock) -> Refined:
-        """Prepare a frame on its own and solve it."""
-        guide = self._kernels.array(measured.guide)
-        weights = self._kernels.build_graph(guide, self.config)
-        clock.done('graph')
-        start = begin(self._kernels, measured, weights, self.config, frame.image)
-        clock.done('start')
-        solution = minimise(
-            self._kernels, start.planes, start.weights, start.d, start.m, measured.unit,
-            self.config, deadline=deadline(clock, self.config), guide=guide)
-        clock.done('solve')
-        k, planes = self._kernels, solution.x
-        if self.config.planes.final_median:
-            planes = k.array(median(k.numpy(planes)))
-        if solution.status is Status.WORSE:
-            return safety.as_input(frame, measured, k.numpy(planes), solution.status,
-                                   solution.energy, clock.milliseconds)
-        return finish(k, solution, planes, measured, self.config, clock, k.array(NO_FRAMES))
-
-
-def deadline(clock: StageClock, config: RefinerConfig) -> float:
-    """Return when the solver has to stop, of time.perf_counter."""
-    budget = config.solver.time_budget_ms
-    return clock.start + 1e-3 * budget if budget > 0 else math.inf
-
-
-def finish(k: Kernels, solution: Solution, planes: Any, measured: Measured,
-           config: RefinerConfig, clock: StageClock, frame_count: Any,
-           hit_rate: float = 0.0) -> Refined:
-    """Turn planes of inverse depth into depth, normals and what is known of them."""
-    limits = (1 / config.depth.max, 1 / config.depth.min)
-    described = k.describe(planes, k.array(measured.d), k.array(measured.m), frame_count,
-                           measured.unit, measured.intrinsics, limits)
-    depth, normals, confidence, provenance = map(k.numpy, described)
-    clock.done('finish')
-    return Refined(depth, normals, confidence, provenance, solution.status,
-                   solution.iterations, solution.energy, clock.milliseconds, hit_rate)
-
-
-def empty(measured: Measured) -> Refined:
-    """Return what is known of a frame without any valid depth: nothing."""
-    shape = measured.d.shape
-    return Refined(
-        np.full(shape, np.nan, np.float32), np.full((*shape, 3), np.nan, np.float32),
-        np.zeros(shape, np.float32), np.full(shape, Provenance.UNKNOWN, np.uint8),
-        Status.EMPTY, 0, 0.0)
+            return as_input(k, frame, obs, large, solution, clock.milliseconds)
+        refined = to_refined(k, large, obs, present, solution, config)
+        clock.done('output')
+        return refined.with_times(clock.milliseconds, graph.hit_rate)

@@ -28,7 +28,7 @@ RENAMED = {
     'speckle_step': 'cleaning.speckle_step',
     'vote': 'cleaning.joint_median',
     'vote_sigma': 'cleaning.joint_median_sigma',
-    'fill': 'holes.fill',
+    'fill': 'holes.method',
     'graph_window': 'graph.window',
     'graph_patch': 'graph.patch',
     'graph_neighbours': 'graph.neighbours',

@@ -59,3 +59,16 @@ def points(depth: np.ndarray, intrinsics: Intrinsics) -> np.ndarray:
 def pinhole(intrinsics: Intrinsics) -> np.ndarray:
     """Return fx, fy, cx and cy as kernels take them, float32."""
     return np.array([intrinsics.fx, intrinsics.fy, intrinsics.cx, intrinsics.cy], np.float32)
+
+
+def image_flow(motion: np.ndarray, intrinsics: Intrinsics, shape: tuple[int, int], d: float
+               ) -> float:
+    """Return by how many pixels a motion moves the image of things of inverse depth d, median."""
+    height, width = shape
+    x, y = np.meshgrid(np.linspace(0, width - 1, 9), np.linspace(0, height - 1, 7))
+    k = intrinsics
+    rays = np.stack([(x - k.cx) / k.fx, (y - k.cy) / k.fy, np.ones_like(x)])  # 3 7 9
+    moved = np.einsum('ij,jhw->ihw', motion[:3, :3], rays) + d * motion[:3, 3, None, None]
+    ahead = np.maximum(moved[2], 1e-6)
+    return float(np.median(np.hypot(
+        k.fx * moved[0] / ahead + k.cx - x, k.fy * moved[1] / ahead + k.cy - y)))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from graph_depth_refiner.core.observation import upper_median
+from graph_depth_refiner.core.statistics import upper_median
 from graph_depth_refiner.frame import Intrinsics
 
 TILE = 10  # pixels of the halved image; the best corner of every tile is followed

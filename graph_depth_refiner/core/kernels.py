@@ -27,13 +27,16 @@ from importlib.util import find_spec
 import logging
 from pathlib import Path
 import re
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TYPE_CHECKING
 
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.problem import Memory, Terms
 from graph_depth_refiner.frame import Intrinsics
+
+if TYPE_CHECKING:
+    from graph_depth_refiner.core.noise import NoiseModel
 
 Array = Any  # numpy.ndarray with the kernels for a CPU, else torch.Tensor
 
@@ -95,12 +98,12 @@ class NormalEquations(Protocol):
                  block_flow_scale: float) -> tuple[Array, Array]: ...
 
 
-class SelectPlanes(Protocol):
-    """For every pixel the candidate plane, 3 H W, of the least cost; see `plane_selection`."""
+class Fuse(Protocol):
+    """The running mean with the history, its frames, the history, and counts; see `temporal`."""
 
-    def __call__(self, d: Array, m: Array, color: Array, start: Array, warped: Array,
-                 frame_count: Array, warped_color: Array, sigma: float, color_sigma: float,
-                 slopes: bool = True) -> Array: ...
+    def __call__(self, d: Array, m: Array, grey: Array, planes: Array, frames: Array,
+                 seen: Array, bias: Array, noise: NoiseModel, flow: float, limit: float
+                 ) -> tuple[Array, Array, Array, Array]: ...
 
 
 class Kernels(NamedTuple):
@@ -113,15 +116,15 @@ class Kernels(NamedTuple):
     where: Callable[[Array, Array, Array], Array]
     # resolution
     merge_blocks: Callable[[Array, Array, float], tuple[Array, Array]]
-    upsample_planes: Callable[[Array, tuple[int, int], int], Array]
+    upsample_planes: Callable[[Array, Array, Array, int], Array]
     # graph
     build_graph: BuildGraph
     band_changes: Callable[[Array, Array], Array]
     symmetrise: Callable[[Array], None]  # in place
     normalise: Callable[[Array], Any]  # in place
     # where to begin
-    fit_planes: Callable[
-        [Array, Array, Array, float, tuple[int, ...], float, float], tuple[Array, Array]]
+    first_slopes: Callable[[Array, Array, Array], Array]
+    fit_local_planes: Callable[[Array, Array, Array, Array], Array]
     geodesic_fill: Callable[[Array, Array, Array, float, Array], None]  # in place
     fill_background: Callable[[Array, Array], Array]
     fill_occluded: Callable[[Array, Array, Array], Array]
@@ -131,10 +134,8 @@ class Kernels(NamedTuple):
     normal_equations: NormalEquations
     warp: Callable[
         [Array, Array, Array, np.ndarray, Intrinsics], tuple[Array, Array, Array]]
-    consistency_gate: Callable[[Array, Array, Array, Array, Array, Array, float], Array]
-    select_planes: SelectPlanes
-    fuse: Callable[
-        [Array, Array, Array, Array, Array, float, float], tuple[Array, Array, Array, Array]]
+    bias_sums: Callable[[Array, Array, Array, Array, NoiseModel], Array]
+    fuse: Fuse
     # minimisation
     gate_depth_edges: Callable[[Array, Array, float], Array]
     relax_at_curvature: Callable[[Array, Array, float], Array]
@@ -142,7 +143,7 @@ class Kernels(NamedTuple):
     irls: Irls
     # results
     describe: Callable[
-        [Array, Array, Array, Array, float, Intrinsics, tuple[float, float]],
+        [Array, Array, Array, Array, tuple[float, float], Intrinsics, tuple[float, float]],
         tuple[Array, Array, Array, Array]]
 
 
@@ -153,19 +154,19 @@ def numba_kernels() -> Kernels:
     compile_once()
     from graph_depth_refiner.core import (
         adam_numba,
+        downsampling_numba,
         edge_gating_numba,
         geodesic_fill_numba,
         inpainting_numba,
         irls_numba,
         joint_median_numba,
+        local_planes_numba,
         odometry_numba,
         output_numba,
         patch_graph_numba,
-        plane_fit_numba,
-        plane_selection_numba,
-        resolution_numba,
         slope_fit_numba,
         temporal_numba,
+        upsampling_numba,
         warping_numba,
     )
     return Kernels(
@@ -174,13 +175,14 @@ def numba_kernels() -> Kernels:
         array=_contiguous,
         numpy=np.asarray,
         where=np.where,
-        merge_blocks=resolution_numba.merge_blocks,
-        upsample_planes=resolution_numba.upsample_planes,
+        merge_blocks=downsampling_numba.merge_blocks,
+        upsample_planes=upsampling_numba.upsample_planes,
         build_graph=patch_graph_numba.build_graph,
         band_changes=patch_graph_numba.band_changes,
         symmetrise=patch_graph_numba.symmetrise,
         normalise=patch_graph_numba.normalise,
-        fit_planes=plane_fit_numba.fit_planes,
+        first_slopes=local_planes_numba.first_slopes,
+        fit_local_planes=local_planes_numba.fit_local_planes,
         geodesic_fill=geodesic_fill_numba.geodesic_fill,
         fill_background=inpainting_numba.fill_background,
         fill_occluded=inpainting_numba.fill_occluded,
@@ -188,8 +190,7 @@ def numba_kernels() -> Kernels:
         fit_slopes=slope_fit_numba.fit_slopes,
         normal_equations=odometry_numba.normal_equations,
         warp=warping_numba.warp,
-        consistency_gate=temporal_numba.consistency_gate,
-        select_planes=plane_selection_numba.select_planes,
+        bias_sums=temporal_numba.bias_sums,
         fuse=temporal_numba.fuse,
         gate_depth_edges=edge_gating_numba.gate_depth_edges,
         relax_at_curvature=edge_gating_numba.relax_at_curvature,
@@ -206,19 +207,19 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
     from graph_depth_refiner.core import (
         adam_compiled,
         adam_torch,
+        downsampling_torch,
         edge_gating_torch,
         geodesic_fill_torch,
         inpainting_torch,
         irls_torch,
         joint_median_torch,
+        local_planes_torch,
         odometry_torch,
         output_torch,
         patch_graph_torch,
-        plane_fit_torch,
-        plane_selection_torch,
-        resolution_torch,
         slope_fit_torch,
         temporal_torch,
+        upsampling_torch,
         warping_torch,
     )
 
@@ -234,13 +235,14 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
         array=array,
         numpy=to_numpy,
         where=torch.where,
-        merge_blocks=resolution_torch.merge_blocks,
-        upsample_planes=resolution_torch.upsample_planes,
+        merge_blocks=downsampling_torch.merge_blocks,
+        upsample_planes=upsampling_torch.upsample_planes,
         build_graph=patch_graph_torch.build_graph,
         band_changes=patch_graph_torch.band_changes,
         symmetrise=patch_graph_torch.symmetrise,
         normalise=patch_graph_torch.normalise,
-        fit_planes=plane_fit_torch.fit_planes,
+        first_slopes=local_planes_torch.first_slopes,
+        fit_local_planes=local_planes_torch.fit_local_planes,
         geodesic_fill=geodesic_fill_torch.geodesic_fill,
         fill_background=inpainting_torch.fill_background,
         fill_occluded=inpainting_torch.fill_occluded,
@@ -248,8 +250,7 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
         fit_slopes=slope_fit_torch.fit_slopes,
         normal_equations=odometry_torch.normal_equations,
         warp=warping_torch.warp,
-        consistency_gate=temporal_torch.consistency_gate,
-        select_planes=plane_selection_torch.select_planes,
+        bias_sums=temporal_torch.bias_sums,
         fuse=temporal_torch.fuse,
         gate_depth_edges=edge_gating_torch.gate_depth_edges,
         relax_at_curvature=edge_gating_torch.relax_at_curvature,

@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 import time
-from typing import Any
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.kernels import Kernels
+from graph_depth_refiner.core.downsampling import Level
+from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.problem import Memory, Terms
 from graph_depth_refiner.core.pyramid import coarser, finer
 from graph_depth_refiner.frame import Status
@@ -35,45 +35,67 @@ PLATEAU = 3e-3
 LAST_RATE = 3e-3
 # An energy is no higher as long as it is so by less than this share of the noise per pixel.
 ROUNDING = 1e-3
+HEAVIEST = 4.0  # times the weight of the typical pixel, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be minimised, and from where; arrays of the kernels."""
+
+    planes: Array  # 3 H W, to begin with
+    weights: Array  # O H W, the graph
+    d: Array  # H W, the data
+    m: Array  # H W, its weight, 0 where there is none
+    unit: float  # standard deviation of the data, which everything is measured in
+    guide: Array | None = None  # H W or C H W; for the graphs of coarser levels
+    measured: Array | None = None  # H W, 0 where unknown: what the result must not be worse than
+
+    @classmethod
+    def of(cls, k: Kernels, planes: Array, weights: Array, level: Level, raw: Level,
+           guide: Array) -> Problem:
+        """Weigh the data of a level by its precision; 1 is that of the typical pixel."""
+        precision = (level.fused_unit / level.sigma.clip(1e-3 * level.fused_unit)).clip(0, HEAVIEST)
+        weight = level.frames.clip(0, 1) * precision
+        return cls(planes, weights, level.d, weight, level.fused_unit, guide, raw.d)
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Where the minimisation ended."""
 
-    x: Any  # 3 H W
+    planes: Array  # 3 H W
     status: Status
     iterations: int
     energy: float
     memory: Memory | None
 
 
-def minimise(
-        k: Kernels, x: Any, w: Any, d: Any, m: Any, unit: float, config: RefinerConfig,
-        memory: Memory | None = None, deadline: float = math.inf, guide: Any = None,
-        measured: Any = None) -> Solution:
+def minimise(k: Kernels, problem: Problem, config: RefinerConfig, memory: Memory | None = None,
+             deadline: float = math.inf) -> Solution:
     """
-    Lower the energy of the planes x, 3 H W, to at most that of the measurement itself.
+    Lower the energy of planes to at most that of the measurement itself.
 
-    The measurement, H W and 0 where there is none, is d unless d is already better than it.
-    The guide is needed for the graphs of coarser levels only; the deadline is as of
-    time.perf_counter.
+    The memory is ADAM's of the frame before; the deadline is as of time.perf_counter.
     """
-    if guide is not None and config.solver.levels > 1:
-        x = _start_from_below(k, x, d, m, unit, config, deadline, guide)
+    x = problem.planes
+    if problem.guide is not None and config.solver.levels > 1:
+        x = _start_from_below(k, problem, config, deadline)
     terms = Terms(config.energy.reg_lambda, config.energy.reg_alpha, config.energy.regulariser)
-    known, valid = (d, m > 0) if measured is None else (measured, measured > 0)
+    known = problem.d if problem.measured is None else problem.measured
+    valid = problem.m > 0 if problem.measured is None else known > 0
     raw = x + 0  # a copy in numpy and torch alike
     raw[0] = k.where(valid, known, x[0])
+    start = (x, problem.weights, problem.d, problem.m, problem.unit, terms)
     if config.solver.method == 'irls':
-        return _irls(k.irls, (x, w, d, m, unit, terms), raw, config, deadline)
-    return _adam(k.adam, (x, w, d, m, unit, terms, memory), raw, config, deadline)
+        return _irls(k.irls, start, raw, config, deadline)
+    return _adam(k.adam, (*start, memory), raw, config, deadline)
 
 
-def _start_from_below(k, x, d, m, unit, config, deadline, guide) -> Any:
+def _start_from_below(k: Kernels, problem: Problem, config: RefinerConfig, deadline: float
+                      ) -> Array:
     """Solve the next coarser level and return its planes at this one."""
-    ratio = config.solver.level_ratio
-    small = coarser(guide, ratio)
+    ratio, x = config.solver.level_ratio, problem.planes
+    small = coarser(problem.guide, ratio)
     if min(small.shape[-2:]) <= config.graph.window:
         return x
     below = config.with_values(
@@ -82,9 +104,9 @@ def _start_from_below(k, x, d, m, unit, config, deadline, guide) -> Any:
     start = coarser(x, ratio)  # 3 h w
     start[1:] *= ratio  # slopes are per pixel
     solution = minimise(
-        k, start, k.build_graph(small, below), coarser(d, ratio), coarser(m, ratio),
-        unit, below, None, deadline, small)
-    planes = finer(solution.x, ratio, x)  # 3 H W
+        k, Problem(start, k.build_graph(small, below), coarser(problem.d, ratio),
+                   coarser(problem.m, ratio), problem.unit, small), below, None, deadline)
+    planes = finer(solution.planes, ratio, x)  # 3 H W
     planes[1:] /= ratio
     return planes
 

@@ -17,21 +17,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import cv2
 import numpy as np
 
+from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.feature_tracking import estimate_pose_pnp
-from graph_depth_refiner.core.kernels import Kernels
-from graph_depth_refiner.core.observation import positive_median, subsample, upper_median
-from graph_depth_refiner.core.resolution import Level
+from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.noise import NORMAL
+from graph_depth_refiner.core.statistics import positive_median, subsample, upper_median
+from graph_depth_refiner.frame import Frame, Intrinsics
+
+if TYPE_CHECKING:
+    from graph_depth_refiner.core.downsampling import Guide, Level
+    from graph_depth_refiner.core.history import History
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
 PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 3, 1.0))
 PHOTOMETRIC_SIGMA = 0.01  # difference of the image in [0, 1] that starts to count as an outlier
 BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move by itself before it is believed less
 STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
+DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected
 STEADY = 0.6  # share of the usual evidence below which a plane may be of a moving thing
 BLUR = 0.8  # pixels; less and interpolation shows
 LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
@@ -85,13 +92,53 @@ class Motion:
     trusted: bool = True
 
 
+class Aligned(NamedTuple):
+    """What is aligned: the past at the solved resolution."""
+
+    planes: Array  # 3 H W
+    frames: Array  # H W
+    grey: Array  # H W in [0, 1]
+
+
+class Target(NamedTuple):
+    """What it is aligned to: the present measurement at the solved resolution."""
+
+    d: Array  # H W
+    m: Array  # H W, weight
+    grey: Array  # H W in [0, 1]
+    sigma: float  # standard deviation of d
+    intrinsics: Intrinsics
+
+
 def between(before: np.ndarray, now: np.ndarray) -> Motion:
     """Return the motion between two camera-to-world poses."""
     return Motion(np.linalg.inv(now) @ before)
 
 
-def align(k: Kernels, planes: Any, frame_count: Any, grey: Any, level: Level,
-          guess: np.ndarray) -> Motion:
+def find_motion(k: Kernels, history: History, raw: Level, guide: Guide, frame: Frame,
+                config: RefinerConfig) -> Motion:
+    """Return how the camera moved: not at all, by odometry, or by the frames themselves."""
+    if config.temporal.motion == 'none':
+        return Motion(np.eye(4))
+    past = Aligned(history.level_planes, history.level_frames, history.level_grey)
+    now = Target(raw.d, raw.frames, guide.grey, raw.unit, guide.intrinsics)
+    if config.temporal.motion == 'frames' or frame.pose is None or history.pose is None:
+        return align(k, past, now, history.motion)
+    motion = between(history.pose, frame.pose)
+    return motion if fits(k, past, now, motion) else align(k, past, now, motion.matrix)
+
+
+def fits(k: Kernels, past: Aligned, now: Target, motion: Motion) -> bool:
+    """Tell whether a motion brings the past to within the noise of the measurement."""
+    none = k.array(np.zeros((1, *now.d.shape), np.uint8))
+    planes, frames, _ = k.warp(past.planes, past.frames, none, motion.matrix, now.intrinsics)
+    old, behind, d, m = (
+        k.numpy(subsample(one)) for one in (planes[0], frames, now.d, now.m))
+    residual = np.abs(d - old)[(behind > 0) & (m > 0)]
+    return not residual.size or NORMAL * upper_median(residual) <= DOUBT * now.sigma
+
+
+def align(k: Kernels, past: Aligned, now: Target, guess: np.ndarray) -> Motion:
     """
     Find the motion that brings the last planes and image onto this measurement.
 
@@ -101,17 +148,18 @@ def align(k: Kernels, planes: Any, frame_count: Any, grey: Any, level: Level,
     blocks by how far they would like to move by themselves: a moving object is a block that
     does.
     """
-    history_weight = positive_median(k.numpy(frame_count))
-    near = upper_median(k.numpy(subsample(planes[0])).ravel())  # the unit of length is 1 / near
-    if not (history_weight > 0 and near > 0):
+    planes, frames = past.planes, past.frames
+    typical = positive_median(k.numpy(frames))
+    near = positive_median(k.numpy(planes[0]))  # the unit of length is 1 / near
+    if not (typical > 0 and near > 0):
         return Motion(np.eye(4), trusted=False)
-    steady = frame_count * (frame_count >= STEADY * history_weight)  # H W
-    search = _Search(k, planes, steady, grey, level, near)
+    steady = frames * (frames >= STEADY * typical)  # H W
+    search = _Search(k, past, steady, now, near)
     motion = search.run(guess, PLAN[-1:], BLOCK_FLOW_SCALE, foreseen=True)
     if motion.trusted:
         return motion
-    tracked = estimate_pose_pnp(k.numpy(grey), k.numpy(level.grey),
-                                k.numpy(planes[0] * (steady > 0)), level.intrinsics)
+    tracked = estimate_pose_pnp(k.numpy(past.grey), k.numpy(now.grey),
+                                k.numpy(planes[0] * (steady > 0)), now.intrinsics)
     if tracked is not None:
         return search.run(tracked, PLAN[-1:], BLOCK_FLOW_SCALE)
     return search.run(guess, PLAN, np.inf)
@@ -120,12 +168,12 @@ def align(k: Kernels, planes: Any, frame_count: Any, grey: Any, level: Level,
 class _Search:
     """A search for the motion between two frames, which may begin at several places."""
 
-    def __init__(self, k: Kernels, planes: Any, steady: Any, grey: Any, level: Level,
-                 near: float) -> None:
-        self._equations = partial(k.normal_equations, planes, steady)
-        self._k, self._level, self._near = k, level, near
+    def __init__(self, k: Kernels, past: Aligned, steady: Array, now: Target, near: float
+                 ) -> None:
+        self._equations = partial(k.normal_equations, past.planes, steady)
+        self._k, self._level, self._near = k, now, near
         self._pyramid: list[tuple] = [tuple(
-            cv2.GaussianBlur(k.numpy(one), (5, 5), BLUR) for one in (grey, level.grey))]
+            cv2.GaussianBlur(k.numpy(one), (5, 5), BLUR) for one in (past.grey, now.grey))]
 
     def run(self, matrix: np.ndarray, plan: tuple, block_flow_scale: float,
             foreseen: bool = False) -> Motion:

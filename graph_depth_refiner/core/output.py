@@ -11,12 +11,58 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the plain and the fused description of a result have in common."""
+"""From planes to what is published: depth, normals, confidence and provenance."""
 
 from __future__ import annotations
 
-from graph_depth_refiner.frame import Provenance
+import numpy as np
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core import camera
+from graph_depth_refiner.core.history import Present
+from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.minimise import Solution
+from graph_depth_refiner.core.observation import Observation
+from graph_depth_refiner.core.statistics import positive_median
+from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
 
 UNKNOWN, MEASURED = int(Provenance.UNKNOWN), int(Provenance.MEASURED)
 CORRECTED, FILLED = int(Provenance.CORRECTED), int(Provenance.FILLED)
 CORRECTED_UNITS = 3.0  # noise units: further from its measurement a pixel is corrected
+
+
+def to_refined(k: Kernels, planes: Array, obs: Observation, present: Present,
+               solution: Solution, config: RefinerConfig) -> Refined:
+    """Turn planes of inverse depth, 3 H W, into depth, normals and what is known of them."""
+    limits = (1 / config.depth.max, 1 / config.depth.min)
+    noise = present.noise
+    described = k.describe(planes, obs.d, obs.confidence, present.frames,
+                           (noise.floor, noise.share), obs.intrinsics, limits)
+    depth, normals, confidence, provenance = map(k.numpy, described)
+    return Refined(
+        depth, normals, confidence, provenance, solution.status, solution.iterations,
+        solution.energy, history=present.kept, reset=present.reset,
+        history_frames=positive_median(k.numpy(present.frames)),
+        noise=(noise.floor, noise.share))
+
+
+def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, solution: Solution,
+             milliseconds: dict[str, float]) -> Refined:
+    """Return the measurement as it came, no pixel moved or filled, and normals as they are."""
+    valid = k.numpy(obs.d) > 0
+    normals = camera.normals(k.numpy(planes), obs.intrinsics).astype(np.float32)
+    normals[~valid] = np.nan
+    return Refined(
+        np.where(valid, frame.depth, np.nan).astype(np.float32), normals,
+        k.numpy(obs.confidence),
+        np.where(valid, Provenance.MEASURED, Provenance.UNKNOWN).astype(np.uint8),
+        solution.status, 0, solution.energy, milliseconds)
+
+
+def unknown(obs: Observation) -> Refined:
+    """Return what is known of a frame without any valid depth: nothing."""
+    shape = tuple(obs.d.shape)
+    return Refined(
+        np.full(shape, np.nan, np.float32), np.full((*shape, 3), np.nan, np.float32),
+        np.zeros(shape, np.float32), np.full(shape, Provenance.UNKNOWN, np.uint8),
+        Status.EMPTY, 0, 0.0)

@@ -26,7 +26,7 @@ _NAN = np.float32(np.nan)
 
 
 def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.ndarray,
-             unit: float, intrinsics: Intrinsics, limits: tuple[float, float]
+             noise: tuple[float, float], intrinsics: Intrinsics, limits: tuple[float, float]
              ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return depth H W, normals H W 3, confidence H W and provenance H W of planes."""
     depth, confidence = np.empty_like(d), np.empty_like(d)
@@ -34,20 +34,19 @@ def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.n
     provenance = np.empty(d.shape, np.uint8)
     k = intrinsics
     camera = np.array([k.fx, k.fy, k.cx, k.cy], np.float32)
-    _describe(planes, d, m, frame_count, np.float32(CORRECTED_UNITS * unit), camera,
+    _describe(planes, d, m, frame_count, np.float32(CORRECTED_UNITS * noise[0]),
+              np.float32(CORRECTED_UNITS * noise[1]), camera,
               np.float32(limits[0]), np.float32(limits[1]), depth, normals, confidence,
               provenance)
     return depth, normals, confidence, provenance
 
 
 @njit(parallel=True, **FUSED)
-def _describe(planes, d, m, frame_count, far, camera, least, most, depth, normals, confidence,
+def _describe(planes, d, m, frame_count, far, share, camera, least, most, depth, normals, confidence,
               provenance):
     height, width = d.shape
     fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
-    scale = height // frame_count.shape[0]
     for y in prange(height):
-        row = min(y // scale, frame_count.shape[0] - 1)
         for x in range(width):
             value, ux, uy = planes[0, y, x], planes[1, y, x], planes[2, y, x]
             if not (value >= least and value <= most):
@@ -63,12 +62,12 @@ def _describe(planes, d, m, frame_count, far, camera, least, most, depth, normal
             normals[y, x, 0] = a * inverse
             normals[y, x, 1] = b * inverse
             normals[y, x, 2] = c * inverse
-            n = frame_count[row, min(x // scale, frame_count.shape[1] - 1)]
+            n = frame_count[y, x]
             held = n / (np.float32(1) + n)
             if d[y, x] <= 0:
                 provenance[y, x] = FILLED
                 confidence[y, x] = held
-            elif abs(value - d[y, x]) > far:
+            elif abs(value - d[y, x]) > far + share * d[y, x]:
                 provenance[y, x] = CORRECTED
                 confidence[y, x] = held
             else:

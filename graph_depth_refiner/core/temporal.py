@@ -11,17 +11,83 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the plain and the fused gate have in common; residuals are in noise units."""
+"""
+Fuse a frame with the warped history: a running mean along the motion, pixel by pixel.
+
+Per pixel the history is a mean of so many frames (Kalman filter of a constant state, whose
+gain is 1 / (1 + frames)). Three things go beyond the running average of KinectFusion (Newcombe
+et al. 2011):
+
+- Depth cameras have an error that is smooth over tens of pixels and moves with the camera
+  (calibration, temperature, fixed ripples of a matcher), as have poses. It must neither count
+  as a change of the scene nor be averaged away against the present frame: the smooth part of
+  the residual is taken out of the history first, the more the further the image has moved.
+- A history that is misplaced by part of a pixel errs by its slope times that part; misplacement
+  grows with the motion (rolling shutter, exposure, stamps), and adds to its variance.
+- A single measurement far from the history, amid neighbours that agree with it, is an outlier
+  and costs the history half of its weight; a whole window that disagrees, or another colour,
+  is a change, and the history is dropped at once.
+"""
 
 from __future__ import annotations
 
-REACH = 2  # pixels on either side of one whose residuals are averaged to judge it
-IMAGE_REACH = 1  # the same for differences of the image
-CLIP = 4.0  # a single residual counts at most this
-# believed fully below the first, not at all beyond the second:
-BIAS = (0.7, 1.1)  # mean of residuals
-MISFIT = (1.6, 2.2)  # mean of their absolute values
-IMAGE = (0.04, 0.08)  # mean difference of the image in [0, 1]
-SAME = 3.0  # a carried plane this close to the chosen one is the same ...
-SAME_SLOPE = 6.0  # ... pixels: if their slopes make less than a unit over so many
-OUTLIER = 4.0  # a measurement this far from the chosen plane is not used
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.observation import Observation
+
+BLOCK = 8  # pixels, side of the blocks that residuals are averaged in before smoothing
+BIAS_LENGTH = 24.0  # pixels, standard deviation of the smoothing: noise is alike over 10 to 20
+BIAS_GATE = 4.5  # standard deviations up to which a residual may be bias
+BIAS_FLOW = 2.0  # pixels of motion by which half of the bias has changed
+LEAST_SUPPORT = 0.05  # share of measured pixels around, below which no bias is known
+MISPLACED = 0.02  # pixels that a history is misplaced by, for every pixel of motion
+GATE = 5.0  # standard deviations up to which a measurement agrees with the history
+OUTLIER_SHARE = 0.5  # of the weight that is left to a history after an outlier,
+UNSEEN_SHARE = 0.7  # and after a frame without a measurement
+LEAST_FRAMES = 1.0  # a history of less is forgotten
+# means over a window: kept fully below the first, not at all beyond the second
+REACH, IMAGE_REACH = 2, 1  # pixels on either side: of residuals, and of differences of the image
+CLIP = 6.0  # standard deviations that a single residual counts at most
+MEAN = (3.0, 4.5)  # standard deviations, of the mean of residuals
+MISFIT = (3.0, 4.5)  # standard deviations, of the mean of their absolute values
+IMAGE = (0.06, 0.12)  # of the mean difference of the image in [0, 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """Measurement and history in one, at full resolution."""
+
+    d: Array  # H W inverse depth, 0 where unknown
+    frames: Array  # H W, frames that stand behind it, 0 where unknown
+    history: Array  # H W, the history freed of bias, 0 where there is none
+    kept: float  # share of the history in sight that is kept
+
+
+def fuse(k: Kernels, obs: Observation, warped: tuple[Array, Array, Array], noise: NoiseModel,
+         flow: float, limit: float) -> Fused:
+    """
+    Return the running mean of the measurement and the warped history.
+
+    The history is planes 3 H W, frames H W and grey image 1 H W (uint8), as seen from the
+    present camera. `flow` is the motion of the image in pixels.
+    """
+    planes, frames, grey = warped
+    bias = bias_field(k.numpy(k.bias_sums(obs.d, obs.m, planes, frames, noise)), flow)
+    fused, behind, history, counts = k.fuse(
+        obs.d, obs.m, obs.grey, planes, frames, grey[0], k.array(bias), noise, flow, limit)
+    seen, kept = k.numpy(counts).tolist()
+    return Fused(fused, behind, history, kept / max(1, seen))
+
+
+def bias_field(sums: np.ndarray, flow: float) -> np.ndarray:
+    """Return the smooth part of the relative residual, by blocks, from sums and counts."""
+    gain = flow / (flow + BIAS_FLOW)
+    total, count = (cv2.GaussianBlur(
+        one, (0, 0), BIAS_LENGTH / BLOCK, borderType=cv2.BORDER_REPLICATE) for one in sums)
+    known = np.clip(count / (LEAST_SUPPORT * BLOCK * BLOCK), 0, 1)
+    return (gain * known * total / np.maximum(count, 1e-6)).astype(np.float32)

@@ -11,63 +11,113 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Consistency gate and running mean: CPU kernels."""
+"""Fusion of a frame with the warped history: CPU kernels."""
 
 from __future__ import annotations
 
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.core.temporal import (
-    BIAS,
-    CLIP,
-    IMAGE,
-    IMAGE_REACH,
-    MISFIT,
-    OUTLIER,
-    REACH,
-    SAME,
-    SAME_SLOPE,
-)
+from graph_depth_refiner.core import temporal
+from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
+from graph_depth_refiner.core.noise import NoiseModel
 
-_REACHES = (REACH, REACH, REACH, IMAGE_REACH)  # of the means of the maps
+_BLOCK = temporal.BLOCK
+_BIAS_GATE, _GATE, _CLIP = (
+    np.float32(one) for one in (temporal.BIAS_GATE, temporal.GATE, temporal.CLIP))
+_MISPLACED = np.float32(temporal.MISPLACED)
+_OUTLIER, _UNSEEN = np.float32(temporal.OUTLIER_SHARE), np.float32(temporal.UNSEEN_SHARE)
+_LEAST = np.float32(temporal.LEAST_FRAMES)
+_MEAN, _MISFIT, _IMAGE = temporal.MEAN, temporal.MISFIT, temporal.IMAGE
+_REACHES = (temporal.REACH, temporal.REACH, temporal.REACH, temporal.IMAGE_REACH)
+_STEEPEST = np.float32(0.05)  # share of the inverse depth per pixel: steeper is an edge
 # The sums along a row are written out for these reaches; unsigned indices are fast.
-_ONE, _TWO, _THREE, _FOUR = (np.uint64(k) for k in (1, 2, 3, 4))
-_FAST = {'parallel': True, 'nogil': True, 'cache': True, 'fastmath': True}
+_1, _2, _3, _4 = (np.uint64(one) for one in (1, 2, 3, 4))
 
 
-def consistency_gate(d: np.ndarray, m: np.ndarray, color: np.ndarray, warped: np.ndarray,
-          frame_count: np.ndarray, warped_color: np.ndarray, sigma: float) -> np.ndarray:
-    """Return how far the carried planes are believed, H W in [0, 1]."""
-    maps = np.empty((4, *d.shape), np.float32)
-    _residuals(d, m, color, warped[0], frame_count, warped_color, np.float32(1 / sigma), maps)
-    result = np.empty(d.shape, np.float32)
-    _consistency_gate(maps, frame_count, result)
-    return result
+def bias_sums(d: np.ndarray, m: np.ndarray, planes: np.ndarray, frames: np.ndarray,
+              noise: NoiseModel) -> np.ndarray:
+    """Return sums of relative residuals that may be bias, and their count, by blocks."""
+    sums = np.zeros((2, -(-d.shape[0] // _BLOCK), -(-d.shape[1] // _BLOCK)), np.float32)
+    _bias_sums(d, m, planes[0], frames, np.float32(noise.floor), np.float32(noise.share), sums)
+    return sums
 
 
-@njit(**_FAST)
-def _residuals(d, m, color, warped, frame_count, warped_color, inverse, maps):
+@njit(parallel=True, **FUSED)
+def _bias_sums(d, m, value, frames, floor, share, sums):
     height, width = d.shape
-    channels = color.shape[0]
-    clip, shade = np.float32(CLIP), np.float32(1 / (255.0 * channels))
+    for row in prange(sums.shape[1]):
+        for y in range(row * _BLOCK, min(height, (row + 1) * _BLOCK)):
+            for x in range(width):
+                if m[y, x] > ZERO and frames[y, x] > ZERO:
+                    r = d[y, x] - value[y, x]
+                    sigma = (floor + share * d[y, x]) * np.sqrt(ONE + ONE / max(frames[y, x], ONE))
+                    if abs(r) < _BIAS_GATE * sigma:
+                        sums[0, row, x // _BLOCK] += r / value[y, x]
+                        sums[1, row, x // _BLOCK] += ONE
+
+
+def fuse(d: np.ndarray, m: np.ndarray, grey: np.ndarray, planes: np.ndarray, frames: np.ndarray,
+         seen: np.ndarray, bias: np.ndarray, noise: NoiseModel, flow: float, limit: float
+         ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the running mean, its frames, the history without bias, H W each, and counts."""
+    floor, share = np.float32(noise.floor), np.float32(noise.share)
+    maps = np.empty((4, *d.shape), np.float32)
+    value, weight = np.empty_like(d), np.empty_like(d)
+    _residuals(d, m, grey, planes, frames, seen, bias, floor, share, np.float32(flow * _MISPLACED),
+               np.float32(limit), value, weight, maps)
+    fused, left = np.empty_like(d), np.empty_like(d)
+    counts = np.zeros((d.shape[0], 2), np.int64)
+    _fuse(d, m, value, weight, maps, np.float32(limit), fused, left, counts)
+    return fused, left, value, counts.sum(axis=0)
+
+
+@njit(parallel=True, **FUSED)
+def _residuals(d, m, grey, planes, frames, seen, bias, floor, share, misplaced, limit, value,
+               weight, maps):
+    """Free the history of bias, weigh it, and give residuals in standard deviations."""
+    height, width = d.shape
+    rows, columns = bias.shape
+    inverse = np.float32(1 / _BLOCK)
     for y in prange(height):
+        v = max(ZERO, min((np.float32(y) + np.float32(0.5)) * inverse - np.float32(0.5),
+                          np.float32(rows - 1)))
+        v0 = min(int(v), max(0, rows - 2))
+        v1 = min(v0 + 1, rows - 1)
+        av = v - np.float32(v0)
         for x in range(width):
-            both = np.float32((m[y, x] > 0) & (frame_count[y, x] > 0))
-            r = both * max(-clip, min(clip, (d[y, x] - warped[y, x]) * inverse))
+            n = min(frames[y, x], limit)
+            old = planes[0, y, x]
+            if n > ZERO and old > ZERO:
+                u = max(ZERO, min((np.float32(x) + np.float32(0.5)) * inverse - np.float32(0.5),
+                                  np.float32(columns - 1)))
+                u0 = min(int(u), max(0, columns - 2))
+                u1 = min(u0 + 1, columns - 1)
+                au = u - np.float32(u0)
+                offset = ((ONE - av) * ((ONE - au) * bias[v0, u0] + au * bias[v0, u1])
+                          + av * ((ONE - au) * bias[v1, u0] + au * bias[v1, u1]))
+                old *= ONE + offset
+                sigma = floor + share * old
+                slope = min(abs(planes[1, y, x]) + abs(planes[2, y, x]), _STEEPEST * old)
+                error = misplaced * slope / sigma
+                n = n / (ONE + n * error * error)
+            else:
+                n, old, sigma = ZERO, ZERO, ONE
+            both = np.float32((m[y, x] > ZERO) & (n > ZERO))
+            spread = sigma * np.sqrt(ONE + ONE / max(n, np.float32(0.2)))
+            r = both * max(-_CLIP, min(_CLIP, (d[y, x] - old) / spread))
+            value[y, x], weight[y, x] = old, n
             maps[0, y, x] = both
             maps[1, y, x] = r
             maps[2, y, x] = abs(r)
-            color_distance = 0
-            for c in range(channels):
-                color_distance += abs(int(color[c, y, x]) - int(warped_color[c, y, x]))
-            maps[3, y, x] = np.float32(color_distance) * shade
+            change = abs(np.float32(grey[y, x]) - np.float32(seen[y, x])) * np.float32(1 / 255)
+            maps[3, y, x] = change if n > ZERO else ZERO
 
 
-@njit(**_FAST)
-def _consistency_gate(maps, frame_count, result):
-    """Believe by the means of the maps around every pixel; the image is mirrored beyond."""
-    height, width = frame_count.shape
+@njit(parallel=True, **FUSED)
+def _fuse(d, m, value, weight, maps, limit, fused, left, counts):
+    """Decide from the means around every pixel; the image is mirrored beyond its border."""
+    height, width = d.shape
     for row in prange(height):
         y = np.int64(row)
         sums = np.zeros((4, width + 4), np.float32)
@@ -77,70 +127,56 @@ def _consistency_gate(maps, frame_count, result):
                 _add(maps[k, _mirrored(y + dy, height)], sums[k])
             for x in (-2, -1, width, width + 1):
                 sums[k, x + 2] = sums[k, _mirrored(x, width) + 2]
-        both, bias, misfit, color_distance = sums[0], sums[1], sums[2], sums[3]
-        for x in range(np.uint64(width)):
-            share = np.float32(1) / max(_five(both, x), np.float32(25e-6))
-            image = (color_distance[x + _ONE] + color_distance[x + _TWO]
-                     + color_distance[x + _THREE]) / np.float32(9)
-            history_weight = _falling(abs(_five(bias, x)) * share, BIAS) \
-                * _falling(_five(misfit, x) * share, MISFIT) * _falling(image, IMAGE)
-            result[y, x] = history_weight if frame_count[y, x] > 0 else np.float32(0)
+        both, mean, misfit, image = sums[0], sums[1], sums[2], sums[3]
+        seen = kept = 0
+        for x in range(U(width)):
+            n = weight[y, x]
+            count = ONE / max(_five(both, x), np.float32(25e-6))
+            gate = _falling(abs(_five(mean, x)) * count, _MEAN) \
+                * _falling(_five(misfit, x) * count, _MISFIT) \
+                * _falling((image[x + _1] + image[x + _2] + image[x + _3]) / np.float32(9), _IMAGE)
+            n *= gate
+            w = m[y, x]
+            if w > ZERO:
+                seen += weight[y, x] > ZERO
+                if n > ZERO and maps[2, y, x] < _GATE:
+                    fused[y, x] = (n * value[y, x] + w * d[y, x]) / (n + w)
+                    left[y, x] = min(n + w, limit)
+                    kept += 1
+                elif n * _OUTLIER >= _LEAST:  # an outlier amid neighbours that agree
+                    fused[y, x] = value[y, x]
+                    left[y, x] = n * _OUTLIER
+                    kept += 1
+                else:
+                    fused[y, x], left[y, x] = d[y, x], w
+            elif n * _UNSEEN >= _LEAST:
+                fused[y, x], left[y, x] = value[y, x], n * _UNSEEN
+            else:
+                fused[y, x] = left[y, x] = ZERO
+        counts[y, 0], counts[y, 1] = seen, kept
 
 
-@njit(inline='always')
+@njit(**INLINE)
 def _mirrored(i, n):
     while not 0 <= i < n:
         i = -1 - i if i < 0 else 2 * n - 1 - i
     return i
 
 
-@njit(inline='always')
+@njit(**INLINE)
 def _add(row, sums):
-    for x in range(np.uint64(row.size)):
-        sums[x + _TWO] += row[x]
+    for x in range(U(row.size)):
+        sums[x + _2] += row[x]
 
 
-@njit(inline='always')
+@njit(**INLINE)
 def _five(sums, x):
     """Return the sum of five neighbours."""
-    return sums[x] + sums[x + _ONE] + sums[x + _TWO] + sums[x + _THREE] + sums[x + _FOUR]
+    return sums[x] + sums[x + _1] + sums[x + _2] + sums[x + _3] + sums[x + _4]
 
 
-@njit(inline='always')
+@njit(**INLINE)
 def _falling(value, limits):
     """Return 1 below the first limit, 0 beyond the second, linear between."""
     part = (np.float32(limits[1]) - value) * np.float32(1 / (limits[1] - limits[0]))
-    return min(np.float32(1), max(np.float32(0), part))
-
-
-def fuse(d: np.ndarray, m: np.ndarray, chosen: np.ndarray, warped: np.ndarray,
-         frame_count: np.ndarray, sigma: float, limit: float
-         ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return planes 3 H W to start from, data d and m, and the evidence left, H W each."""
-    planes, data = np.empty_like(chosen), np.empty_like(d)
-    weight, left = np.empty_like(m), np.empty_like(m)
-    _fuse(d, m, chosen, warped, frame_count, np.float32(sigma), np.float32(limit), planes, data,
-          weight, left)
-    return planes, data, weight, left
-
-
-@njit(**_FAST)
-def _fuse(d, m, chosen, warped, frame_count, sigma, limit, planes, data, weight, left):
-    height, width = d.shape
-    same, steep, outlier = np.float32(SAME) * sigma, sigma, np.float32(OUTLIER) * sigma
-    for y in prange(height):
-        for x in range(width):
-            off = abs(warped[0, y, x] - chosen[0, y, x])
-            turn = (abs(warped[1, y, x] - chosen[1, y, x])
-                    + abs(warped[2, y, x] - chosen[2, y, x])) * np.float32(SAME_SLOPE)
-            n = min(frame_count[y, x], limit) if off < same and turn < steep else np.float32(0)
-            gain = np.float32(1) / (np.float32(1) + n)
-            for k in range(3):
-                old = warped[k, y, x] if n > 0 else chosen[k, y, x]
-                planes[k, y, x] = old + gain * (chosen[k, y, x] - old)
-            kept = m[y, x] if abs(d[y, x] - chosen[0, y, x]) <= outlier else np.float32(0)
-            total = kept + n
-            old = warped[0, y, x]
-            data[y, x] = (kept * d[y, x] + n * old) / total if total > 0 else planes[0, y, x]
-            weight[y, x] = max(kept, min(n, np.float32(1)))
-            left[y, x] = min(total, limit)
+    return min(ONE, max(ZERO, part))

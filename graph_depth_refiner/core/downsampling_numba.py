@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Merging of pixels and enlarging of planes: CPU kernels."""
+"""Merging of blocks of pixels: CPU kernels."""
 
 from __future__ import annotations
 
@@ -54,26 +54,3 @@ def _merge_blocks(d, m, close, merged, weight):
                     sum_ += weights[n] * values[n]
             merged[y, x] = sum_ / total if total > 0 else np.float32(0)
             weight[y, x] = np.float32(0.25) * total
-
-
-def upsample_planes(planes: np.ndarray, shape: tuple[int, int], scale: int) -> np.ndarray:
-    """Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W."""
-    large = np.empty((3, *shape), np.float32)
-    _upsample_planes(planes, scale, np.float32(1 / scale), large)
-    return large
-
-
-@njit(**_FAST)
-def _upsample_planes(planes, scale, share, large):
-    height, width = large.shape[1], large.shape[2]
-    centre = np.float32(0.5) * np.float32(scale - 1)
-    for y in prange(height):
-        row = min(y // scale, planes.shape[1] - 1)
-        down = np.float32(y - scale * row) - centre
-        for x in range(width):
-            column = min(x // scale, planes.shape[2] - 1)
-            ux, uy = planes[1, row, column] * share, planes[2, row, column] * share
-            right = np.float32(x - scale * column) - centre
-            large[0, y, x] = planes[0, row, column] + ux * right + uy * down
-            large[1, y, x] = ux
-            large[2, y, x] = uy

@@ -34,15 +34,3 @@ def merge_blocks(d: torch.Tensor, m: torch.Tensor, close: float
     total = group.sum(dim=0)
     merged = (group * d).sum(dim=0) / torch.where(total > 0, total, 1)
     return torch.where(total > 0, merged, 0), 0.25 * total
-
-
-def upsample_planes(planes: torch.Tensor, shape: tuple[int, int], scale: int) -> torch.Tensor:
-    """Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W."""
-    y, x = (torch.arange(side, device=planes.device) for side in shape)
-    rows = (y // scale).clamp(max=planes.shape[1] - 1)
-    columns = (x // scale).clamp(max=planes.shape[2] - 1)
-    d, ux, uy = planes[:, rows][:, :, columns]  # H W each
-    ux, uy = ux / scale, uy / scale  # slopes are per pixel
-    centre = 0.5 * (scale - 1)
-    right, low = x - scale * columns - centre, (y - scale * rows - centre)[:, None]
-    return torch.stack((d + ux * right + uy * low, ux, uy))

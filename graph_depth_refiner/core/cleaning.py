@@ -1,0 +1,79 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Clean the depth of a matcher: drop what is unreliable, fill holes, outvote what contradicts.
+
+Everything here is switched by the configuration; with all of it off nothing changes. Limits
+are in pixels of disparity, which is twice the standard deviation of a matcher's error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.downsampling import Guide, Level
+from graph_depth_refiner.core.inpainting import fill_smoothly
+from graph_depth_refiner.core.kernels import Kernels
+from graph_depth_refiner.core.speckles import in_range, patch_areas
+
+PIXEL = 2.0  # standard deviations
+# Pixels of the full image between samples, disparity a pixel may differ from them, share of them
+# that must agree with it. From afar only a large majority counts: thin things have few alike.
+JOINT_MEDIANS = ((48, 10.0, 0.15), (24, 8.0, 0.2), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5))
+
+
+def clean(k: Kernels, level: Level, guide: Guide, config: RefinerConfig) -> Level:
+    """Return the level with better inverse depth; filled values have 0 frames behind them."""
+    cleaning, fill = config.cleaning, config.holes.fill == 'all'
+    if not (cleaning.least_confidence or cleaning.speckle_area or cleaning.joint_median or fill):
+        return level
+    pixel = PIXEL * level.unit
+    z, frames = k.numpy(level.d) * np.float32(1 / pixel), k.numpy(level.frames)  # H W
+    color = k.numpy(guide.color).astype(np.float32) / 255  # C H W
+    color = np.repeat(color, 3, axis=0) if len(color) == 1 else color
+    reliable = reliable_pixels(z, frames, guide.scale, config)
+    filled = fill_holes(k, z, reliable, color, config) if fill else z * reliable
+    cleaned = k.array(filled)
+    if cleaning.joint_median:
+        for stride, limit, share in JOINT_MEDIANS:
+            cleaned = k.joint_weighted_median(
+                cleaned, k.array(color), -(-stride // guide.scale), limit, share,
+                cleaning.joint_median_sigma)
+    kept = frames * reliable * (k.numpy(cleaned) == filled)
+    return replace(level, d=cleaned * pixel, frames=k.array(kept))
+
+
+def reliable_pixels(z: np.ndarray, frames: np.ndarray, scale: int, config: RefinerConfig
+                    ) -> np.ndarray:
+    """Return which pixels, H W, are reliable enough to fill others from."""
+    reliable = frames > config.cleaning.least_confidence
+    if config.cleaning.speckle_area > 0:
+        areas = patch_areas(z, reliable, config.cleaning.speckle_step * scale)
+        reliable = (areas * scale ** 2 > config.cleaning.speckle_area) & in_range(z, areas)
+    return reliable if reliable.any() else frames > 0
+
+
+def fill_holes(k: Kernels, z: np.ndarray, reliable: np.ndarray, color: np.ndarray,
+               config: RefinerConfig) -> np.ndarray:
+    """Return the map, H W, with a value everywhere; reliable pixels keep theirs."""
+    if config.holes.method == 'occlusion':
+        z = k.numpy(k.fill_occluded(k.array(z), k.array(reliable), k.array(color)))
+        reliable = z > 0
+    if config.holes.method == 'background':
+        z = k.numpy(k.fill_background(k.array(z), k.array(reliable)))
+        reliable = z > 0
+    return z if reliable.all() else fill_smoothly(z, reliable)

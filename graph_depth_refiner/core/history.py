@@ -1,0 +1,124 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What is carried from frame to frame, and how it looks from the present camera."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core import odometry, temporal
+from graph_depth_refiner.core.camera import image_flow
+from graph_depth_refiner.core.downsampling import Guide, Level
+from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.minimise import Solution
+from graph_depth_refiner.core.noise import first_model, learn, NoiseModel
+from graph_depth_refiner.core.observation import Observation
+from graph_depth_refiner.core.patch_graph import CachedGraph
+from graph_depth_refiner.core.problem import Memory
+from graph_depth_refiner.core.statistics import positive_median
+from graph_depth_refiner.frame import Frame, Intrinsics
+
+LEAST_KEPT = 0.25  # share of the history in sight that must be kept, or the scene is another
+SAMPLING = 4  # pixels between those that teach the noise
+LEARNING_GATE = 6.0  # standard deviations: a residual of more is of another surface
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """All that is carried from one frame to the next."""
+
+    planes: Array  # 3 H W: the running mean of inverse depth, and the slopes of the result
+    frames: Array  # H W, frames behind the mean
+    grey: Array  # H W uint8
+    level_planes: Array  # 3 h w, the result at the solved resolution
+    level_frames: Array  # h w
+    level_grey: Array  # h w float32 in [0, 1]
+    intrinsics: Intrinsics
+    stamp: float
+    pose: np.ndarray | None
+    motion: np.ndarray  # 4 4, the last one: a guess for the next
+    memory: Memory | None
+    graph: CachedGraph
+
+    @classmethod
+    def of(cls, frame: Frame, obs: Observation, guide: Guide, graph: CachedGraph,
+           present: Present, level: Level, large: Array, solution: Solution) -> History:
+        """Keep what the next frame may use of this one; `large` are the planes, 3 H W."""
+        planes = large + 0  # a copy in numpy and torch alike
+        planes[0] = present.d
+        return cls(planes, present.frames, obs.grey, solution.planes, level.frames, guide.grey,
+                   obs.intrinsics, frame.stamp, frame.pose, present.motion, solution.memory,
+                   graph)
+
+
+class Present(NamedTuple):
+    """The present frame fused with the history, at full resolution."""
+
+    d: Array  # H W inverse depth, 0 where unknown
+    frames: Array  # H W, frames that stand behind it, 0 where unknown
+    noise: NoiseModel
+    motion: np.ndarray  # 4 4
+    kept: float  # share of the history in sight that is kept; 0 without a history
+    reset: str  # why there is no history, empty if there is
+
+
+def continues(history: History | None, frame: Frame, guide: Guide) -> bool:
+    """Tell whether a frame continues the stream: same camera and size, time going on."""
+    return (history is not None and tuple(history.frames.shape) == frame.depth.shape
+            and tuple(history.level_grey.shape) == tuple(guide.grey.shape)
+            and history.intrinsics == frame.intrinsics and frame.stamp >= history.stamp)
+
+
+def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Level, guide: Guide,
+                 frame: Frame, noise: NoiseModel, config: RefinerConfig) -> Present:
+    """Warp the history to the present camera, and fuse the measurement with it."""
+    alone = Present(obs.d, obs.m, noise, np.eye(4), 0.0, 'first frame')
+    if history is None or not config.temporal.enabled:
+        return alone
+    motion = odometry.find_motion(k, history, raw, guide, frame, config)
+    if not motion.trusted:
+        return alone._replace(reset='motion unknown')
+    warped = k.warp(history.planes, history.frames, history.grey[None], motion.matrix,
+                    obs.intrinsics)
+    typical = positive_median(k.numpy(obs.d))
+    flow = image_flow(motion.matrix, obs.intrinsics, obs.d.shape, typical)
+    if noise.frames == 0 and not noise.fixed:  # nothing is gated by a guess
+        noise = _learned(k, noise, obs, warped[0][0], warped[1], np.inf)
+    fused = temporal.fuse(k, obs, warped, noise, flow, config.temporal.evidence_limit)
+    if fused.kept < LEAST_KEPT:
+        return alone._replace(reset='scene change', motion=motion.matrix)
+    if not noise.fixed:
+        noise = _learned(k, noise, obs, fused.history, warped[1], LEARNING_GATE)
+    return Present(fused.d, fused.frames, noise, motion.matrix, fused.kept, '')
+
+
+def _learned(k: Kernels, noise: NoiseModel, obs: Observation, history: Array, frames: Array,
+             gate: float) -> NoiseModel:
+    """Return the noise after the residuals of some pixels, of those within the gate."""
+    d, m, old, behind = (
+        k.numpy(one[::SAMPLING, ::SAMPLING]) for one in (obs.d, obs.m, history, frames))
+    both = (m > 0) & (behind > 0) & (old > 0)
+    d, residual, behind = d[both], (d - old)[both], behind[both]
+    sigma = (noise.floor + noise.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))
+    near = np.abs(residual) <= gate * sigma
+    return learn(noise, d[near], residual[near], behind[near])
+
+
+def start_noise(k: Kernels, obs: Observation, config: RefinerConfig) -> NoiseModel:
+    """Return the noise that a stream begins with."""
+    return first_model(config.noise.sensor, k.numpy(obs.d), obs.intrinsics)

@@ -1,0 +1,65 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The planes that the minimisation begins with, and the graph that suits them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.downsampling import Guide, Level
+from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.local_planes import fit_planes
+
+
+def initialise(k: Kernels, level: Level, guide: Guide, weights: Array, config: RefinerConfig
+               ) -> Array:
+    """
+    Return planes, 3 H W, through the inverse depth of a level.
+
+    By the configuration they are fitted around every pixel, and go on into holes along the
+    smoothest path of the image; or their slopes are fitted over the graph; or they face the
+    camera, as in the paper.
+    """
+    if config.planes.start:
+        planes = fit_planes(k, level.d, level.frames, level.sigma)
+        k.geodesic_fill(level.d, level.frames, guide.color, level.unit, planes)
+        return planes
+    planes = k.array(np.zeros((3, *level.d.shape), np.float32))
+    planes[0] = level.d
+    if config.planes.slopes or config.edges.passes or config.energy.reg_curved:
+        planes[1:] = k.fit_slopes(level.d, weights)
+    return planes
+
+
+def gate_edges(k: Kernels, weights: Array, planes: Array, level: Level, config: RefinerConfig
+               ) -> tuple[Array, Array]:
+    """
+    Return the graph without edges across depth jumps, O H W, and the planes that go with it.
+
+    The graph that comes in stays as it is.
+    """
+    gated, sigma = weights, config.edges.sigma * level.fused_unit
+    for _ in range(config.edges.passes):
+        gated = k.gate_depth_edges(weights, planes, sigma)
+        if not config.planes.start:
+            planes[1:] = k.fit_slopes(planes[0], gated)
+    if config.edges.passes and config.graph.normalise and not config.planes.start:
+        k.normalise(gated)
+    if config.graph.symmetric:
+        gated = weights + 0 if gated is weights else gated  # a copy in numpy and torch alike
+        k.symmetrise(gated)
+    if config.energy.reg_curved:
+        gated = k.relax_at_curvature(gated, planes, config.energy.reg_curved * level.fused_unit)
+    return gated, planes

@@ -1,0 +1,68 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Planes by weighted least squares around every pixel: soft at edges, continuous where it bends.
+
+A pixel's plane is fitted to the pixels of a window that lie within a few standard deviations
+of its own plane (Tukey's biweight), and again from the plane found: local linear regression
+with robust weights (Cleveland 1979), as bilateral filters and moving least squares are. Unlike
+a choice between few planes it has no facets on curved things, and a step of several standard
+deviations stays a step.
+"""
+
+from __future__ import annotations
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.downsampling import Level
+from graph_depth_refiner.core.kernels import Array, Kernels
+
+RADIUS = 3  # pixels, of the windows
+REACH = 3  # pixels to either side that the first slopes are taken over
+TURN = 2.0  # standard deviations per pixel by which the slopes of both sides may differ
+WIDTH = 5.0  # standard deviations beyond which a pixel is of another surface
+RIDGE = 0.05  # pixels^2, keeps slopes finite where few pixels are close
+FADE = 0.5  # of the radius: standard deviation of the weight by distance
+MOST_FRAMES = 16.0  # error that is the same in all frames is not averaged away
+
+
+def fit_planes(k: Kernels, d: Array, frames: Array, sigma: Array, slopes: Array | None = None,
+               rounds: int = 2) -> Array:
+    """
+    Return the plane, 3 H W, around every known pixel.
+
+    d and frames, H W: inverse depth and how many frames stand behind it, 0 where unknown;
+    sigma, H W: its standard deviation; slopes, 2 H W, to begin with, else they are fitted.
+    """
+    if slopes is None:
+        slopes = k.first_slopes(d, frames, sigma)
+    for _ in range(rounds):
+        planes = k.fit_local_planes(d, frames, sigma, slopes)
+        d, slopes = planes[0], planes[1:]
+    return planes
+
+
+def refit_slopes(k: Kernels, planes: Array, level: Level, config: RefinerConfig) -> Array:
+    """
+    Return planes, 3 H W, with slopes refitted to their own inverse depth.
+
+    A few steps of the solver move values further than slopes; fitted to the values, normals
+    are as smooth as those.
+    """
+    if not config.planes.start:
+        return planes
+    fitted = k.fit_local_planes(planes[0] + 0, level.frames, level.sigma, planes[1:] + 0)
+    known = level.frames > 0
+    refitted = planes + 0  # a copy in numpy and torch alike
+    refitted[1:] = k.where(known, fitted[1:], planes[1:])
+    return refitted

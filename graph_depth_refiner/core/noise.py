@@ -1,0 +1,170 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What the error of a depth sensor is: a standard deviation for every depth, learned over frames.
+
+Triangulation (structured light, stereo) errs by a constant part of a pixel of disparity, that
+is by a constant inverse depth; time of flight errs by a share of the depth. Their sum,
+
+  sigma(d) = floor + share d        of inverse depth d = 1 / z, or of depth  floor z^2 + share z,
+
+is the form that the KinectFusion literature and the data sheets of both kinds use (Nguyen,
+Izadi & Lovell 2012 for the first Kinect, Keselman et al. 2017 for the D400, Fankhauser et al.
+2015 for time of flight). Neighbouring pixels do not show it: the errors of matchers and of
+projected patterns are alike over ten to twenty pixels, so that the difference of neighbours is
+a third or a quarter of the difference of two frames. It is therefore learned from residuals
+along the motion of the camera; before there are any, from a model of the kind of sensor or
+from what a plane leaves over in small windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graph_depth_refiner.core.kernels import Array
+from graph_depth_refiner.core.statistics import positive_median, upper_median
+from graph_depth_refiner.frame import Intrinsics
+
+# Times the spread about planes in small windows: what the correlated part of the noise hides
+# from them; measured .34 against .09 % on a D400 at rest, 1 to 2 on other sensors.
+HIDDEN = 3.0
+# Noise below this share of the inverse depth is not told apart from none.
+LEAST = 1e-4
+# Share of the variance that is the same in all frames: fixed ripples, rounding, calibration.
+COMMON = 0.1
+BINS = 8  # of equally many samples, by depth
+LEAST_SAMPLES = 50  # of a bin, for its median to count
+MEMORY = 0.9  # share of what was learned that a frame leaves
+NORMAL = 1.4826  # standard deviation of a normal distribution over its median absolute value
+SUBPIXEL = 0.08  # pixels, error of disparity of an active-stereo camera on a matte wall
+SUBPIXEL_PASSIVE = 0.5  # pixels, of block and semi-global matching
+BASELINE = 0.05  # metres, of an active-stereo camera that does not say
+STRUCTURED_LIGHT = 1.425e-3  # 1/m, Khoshelham & Elberink 2012
+TIME_OF_FLIGHT = 2e-3  # share of the depth
+
+WINDOW, WINDOWS = 5, 400  # side of the windows that show the independent noise, how many
+# the two slopes of a plane over such a window, of length one: n*n 2
+SLOPES = np.stack([a.ravel() / np.linalg.norm(a) for a in np.meshgrid(
+    *2 * [np.arange(WINDOW) - WINDOW // 2])], axis=-1)
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """The standard deviation of inverse depth, floor + share d, and how it came about."""
+
+    floor: float  # 1/m
+    share: float
+    independent: float  # 1/m, the part that differs from pixel to pixel
+    # what was learned: normal equations of both parameters, in units of the typical depth
+    matrix: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    vector: tuple[float, float] = (0.0, 0.0)
+    frames: float = 0.0  # residuals of so many frames stand behind it
+    fixed: bool = False  # matchers err in patches, not by a variance: nothing is learned
+
+    def sigma(self, d: float) -> float:
+        """Return the standard deviation at an inverse depth."""
+        return self.floor + self.share * d
+
+
+def fused_sigma(noise: NoiseModel, d: Array, frames: Array) -> Array:
+    """Return the standard deviation of means d of so many frames; a part is never averaged away."""
+    return (noise.share * d + noise.floor) * (COMMON + (1 - COMMON) / frames.clip(1)) ** 0.5
+
+
+def first_model(sensor: str, d: np.ndarray, intrinsics: Intrinsics) -> NoiseModel:
+    """Return the model of a kind of sensor; `auto` looks at the inverse depth d, H W, itself."""
+    independent, typical = spread_about_planes(d), positive_median(d) or 1.0
+    floor, share, fixed = 0.0, 0.0, False
+    if sensor == 'stereo' or intrinsics.baseline > 0:
+        floor = SUBPIXEL_PASSIVE / (intrinsics.fx * (intrinsics.baseline or BASELINE))
+        # a baseline that is out of all proportion must not count
+        floor, fixed = min(max(floor, LEAST * typical), typical), True
+    elif sensor == 'active-stereo':
+        floor = SUBPIXEL / (intrinsics.fx * BASELINE)
+    elif sensor == 'structured-light':
+        floor = STRUCTURED_LIGHT
+    elif sensor == 'tof':
+        share = TIME_OF_FLIGHT
+    else:
+        share = max(HIDDEN * independent / typical, LEAST)
+    return NoiseModel(floor, share, independent, fixed=fixed)
+
+
+def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.ndarray
+          ) -> NoiseModel:
+    """
+    Return the model after one more frame.
+
+    The residuals, N, are of measured inverse depth d, N, against a mean of so many earlier
+    `frames`, N, each with an error of its own. Depth is cut into bins of equally many
+    samples; a line through their median absolute residuals is the model.
+    """
+    if len(d) < BINS * LEAST_SAMPLES:
+        return model
+    typical = upper_median(d)
+    order = np.argsort(d, kind='stable')
+    spread = np.abs(residual) / np.sqrt(1 + 1 / np.maximum(frames, 1))
+    at, seen = [], []
+    for part in np.array_split(order, BINS):
+        at.append(float(d[part].mean()) / typical)
+        seen.append(max(NORMAL * upper_median(spread[part]) / typical, LEAST * at[-1]))
+    x, y = np.array(at), np.array(seen)
+    weight = 1 / y ** 2  # errors are shares of what is measured
+    new = np.array([weight.sum(), (weight * x).sum(), (weight * x * x).sum(),
+                    (weight * y).sum(), (weight * x * y).sum()])
+    # what was learned is in units of its own typical depth, which changes little
+    old = MEMORY * np.array([*model.matrix, *model.vector])
+    a, b, c, p, q = total = old + new
+    floor, share = _line(a, b, c, p, q)
+    return NoiseModel(floor * typical, share, model.independent, tuple(total[:3].tolist()),
+                      tuple(total[3:].tolist()), MEMORY * model.frames + 1)
+
+
+def _line(a: float, b: float, c: float, p: float, q: float) -> tuple[float, float]:
+    """Solve [a b; b c] (floor, share) = (p, q) with both at least 0."""
+    determinant = a * c - b * b
+    if determinant > 1e-9 * a * c:
+        floor, share = (p * c - q * b) / determinant, (q * a - p * b) / determinant
+        if floor >= 0 and share >= 0:
+            return floor, share
+    # one of the two alone: the better one explains more
+    return (0.0, q / c) if q * q / c > p * p / a else (p / a, 0.0)
+
+
+def spread_about_planes(d: np.ndarray) -> float:
+    """
+    Return the standard deviation of the independent noise of inverse depth, H W, robustly.
+
+    It is what a plane leaves over in small windows, the median of many: wide enough to see
+    the steps of a sensor that rounds, and few enough windows to cost next to nothing.
+    """
+    least = LEAST * (positive_median(d) or 1.0)
+    if min(d.shape) < WINDOW:
+        return least
+    stride = max(1, round((d.size / WINDOWS) ** 0.5))
+    windows = np.lib.stride_tricks.sliding_window_view(d, (WINDOW, WINDOW))
+    windows = windows[::stride, ::stride].reshape(-1, WINDOW * WINDOW)  # N n*n
+    windows = windows[(windows > 0).all(axis=1)].astype(np.float64)
+    if not len(windows):
+        return least
+    return max(upper_median(_plane_residual(windows)) ** 0.5, least)
+
+
+def _plane_residual(windows: np.ndarray) -> np.ndarray:
+    """Return the variance about the least-squares plane of each window, N n*n."""
+    values = windows - windows.mean(axis=1, keepdims=True)
+    left = np.square(values).sum(axis=1) - np.square(values @ SLOPES).sum(axis=1)
+    return np.maximum(left, 0) / (windows.shape[1] - 3)

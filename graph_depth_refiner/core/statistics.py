@@ -1,0 +1,43 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Medians over an image, from as many pixels as they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+SAMPLES = 5000  # pixels for a median over the image
+
+
+def subsample(image: Any) -> Any:
+    """Return every n-th pixel of every n-th row of H W, enough for a median."""
+    step = max(1, int((image.shape[0] * image.shape[1] / SAMPLES) ** 0.5))
+    return image[::step, ::step]
+
+
+def upper_median(values: np.ndarray) -> float:
+    """Return the median of N values, the upper one where two are in the middle."""
+    half = len(values) // 2
+    return float(np.partition(values, half)[half])
+
+
+def positive_median(image: np.ndarray) -> float:
+    """Return the median of those of some pixels, H W, that are above 0; 0 if none is."""
+    for some in (subsample(image), image):
+        known = some[some > 0]
+        if known.size:
+            return upper_median(known)
+    return 0.0

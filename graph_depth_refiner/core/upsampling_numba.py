@@ -1,0 +1,92 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From planes of the solved resolution to planes of every pixel: CPU kernels."""
+
+from __future__ import annotations
+
+from numba import njit, prange
+import numpy as np
+
+from graph_depth_refiner.core import upsampling
+from graph_depth_refiner.core.jit.options import FUSED, ONE, ZERO
+
+_WIDTH, _KEPT = np.float32(upsampling.WIDTH), np.float32(upsampling.KEPT)
+_HALF = np.float32(0.5)
+
+
+def upsample_planes(planes: np.ndarray, d: np.ndarray, sigma: np.ndarray, scale: int
+                    ) -> np.ndarray:
+    """
+    Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W.
+
+    d, H W, is what is known of the inverse depth there, 0 where nothing is, and sigma, H W,
+    its standard deviation. A plane of inverse depth 0 is none.
+    """
+    large = np.empty((3, *d.shape), np.float32)
+    _upsample(planes, d, sigma, scale, large)
+    return large
+
+
+@njit(parallel=True, **FUSED)
+def _upsample(planes, d, sigma, scale, large):
+    height, width = d.shape
+    rows, columns = planes.shape[1:]
+    share = np.float32(1 / scale)
+    for y in prange(height):
+        v = (np.float32(y) + _HALF) * share - _HALF
+        v0 = int(np.floor(v))
+        for x in range(width):
+            u = (np.float32(x) + _HALF) * share - _HALF
+            u0 = int(np.floor(u))
+            own_row, own_column = min(y // scale, rows - 1), min(x // scale, columns - 1)
+            known = d[y, x] > ZERO
+            value = d[y, x]
+            spread = sigma[y, x]
+            if not known:  # the plane of its own cell stands for it
+                value = planes[0, own_row, own_column]
+                if value > ZERO:
+                    value += planes[1, own_row, own_column] * (u - np.float32(own_column)) \
+                        + planes[2, own_row, own_column] * (v - np.float32(own_row))
+            total = sum_d = sum_x = sum_y = ZERO
+            inverse = ONE / (_WIDTH * spread)
+            for k in range(4):
+                row, column = min(max(v0 + k // 2, 0), rows - 1), min(max(u0 + k % 2, 0), columns - 1)
+                near = (ONE - abs(np.float32(v0 + k // 2) - v)) * (
+                    ONE - abs(np.float32(u0 + k % 2) - u)) + np.float32(1e-3)
+                base = planes[0, row, column]
+                if base > ZERO:
+                    ux, uy = planes[1, row, column], planes[2, row, column]
+                    there = base + ux * (u - np.float32(column)) + uy * (v - np.float32(row))
+                    e = (there - value) * inverse
+                    a = ONE - e * e
+                    if a > ZERO:
+                        a = near * a * a
+                        total += a
+                        sum_d += a * there
+                        sum_x += a * ux
+                        sum_y += a * uy
+            if total > np.float32(1e-6):
+                a = ONE / total
+                fit = sum_d * a
+                large[1, y, x], large[2, y, x] = sum_x * a * share, sum_y * a * share
+                if known:
+                    e = value - fit
+                    noise = _KEPT * spread
+                    if abs(e) > noise:
+                        fit += e * (ONE - noise * noise / (e * e))
+                large[0, y, x] = fit
+            else:
+                large[0, y, x] = value
+                large[1, y, x] = planes[1, own_row, own_column] * share
+                large[2, y, x] = planes[2, own_row, own_column] * share
