@@ -88,7 +88,7 @@ def fit_local_planes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray, slope
     inside[0], inside[1] = d, weight
     start = np.zeros((3, height, wide), np.float32)
     start[:2, :, :columns] = slopes
-    start[2, :, :columns] = np.float32(1 / WIDTH) / sigma
+    start[2, :, :columns] = np.float32(1 / WIDTH) / np.maximum(sigma, _NOTHING)
     planes = np.empty((3, height, wide), np.float32)
     _fit(padded[0], padded[1], start, _TABLE, planes)
     return np.ascontiguousarray(planes[:, :, :columns])

@@ -127,10 +127,10 @@ def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.nda
                     (weight * y).sum(), (weight * x * y).sum()])
     # what was learned is in units of its own typical depth, which changes little
     old = MEMORY * np.array([*model.matrix, *model.vector])
-    a, b, c, p, q = total = old + new
+    a, b, c, p, q = (old + new).tolist()
     floor, share = _line(a, b, c, p, q)
-    return NoiseModel(floor * typical, share, model.independent, tuple(total[:3].tolist()),
-                      tuple(total[3:].tolist()), MEMORY * model.frames + 1)
+    return NoiseModel(floor * typical, share, model.independent, (a, b, c), (p, q),
+                      MEMORY * model.frames + 1)
 
 
 def _line(a: float, b: float, c: float, p: float, q: float) -> tuple[float, float]:
