@@ -28,7 +28,7 @@ from graph_depth_refiner.core.downsampling import downsample, downsample_image
 from graph_depth_refiner.core.history import continues, fuse_history, History, start_noise
 from graph_depth_refiner.core.initialise import gate_edges, initialise
 from graph_depth_refiner.core.kernels import Kernels
-from graph_depth_refiner.core.local_planes import refit_slopes
+from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import minimise, Problem
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import observe
@@ -136,7 +136,7 @@ class DepthRefiner:
         clock.done('clean')
 
         # Minimise the paper's energy over edges that cross no depth jump
-        planes = initialise(k, level, guide, graph.weights, config)
+        planes = initialise(k, level, graph.weights, config)
         weights, planes = gate_edges(k, graph.weights, planes, level, config)
         clock.done('planes')
         memory = history.memory if history and present.kept else None
@@ -146,8 +146,8 @@ class DepthRefiner:
         clock.done('solve')
 
         # Back to full resolution, where the measurement has the last word
-        planes = refit_slopes(k, solution.planes, level, config)
-        large = upsample(k, planes, present, guide.scale, config)
+        planes = finish_planes(k, solution.planes, level, guide, config)
+        large = upsample(k, planes, level, present, guide.scale, config)
         clock.done('upsample')
         if solution.status in (Status.WORSE, Status.DIVERGED):
             self.reset()

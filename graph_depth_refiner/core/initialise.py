@@ -18,24 +18,20 @@ from __future__ import annotations
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.downsampling import Guide, Level
+from graph_depth_refiner.core.downsampling import Level
 from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.local_planes import fit_planes
 
 
-def initialise(k: Kernels, level: Level, guide: Guide, weights: Array, config: RefinerConfig
-               ) -> Array:
+def initialise(k: Kernels, level: Level, weights: Array, config: RefinerConfig) -> Array:
     """
     Return planes, 3 H W, through the inverse depth of a level.
 
-    By the configuration they are fitted around every pixel, and go on into holes along the
-    smoothest path of the image; or their slopes are fitted over the graph; or they face the
-    camera, as in the paper.
+    By the configuration they are fitted around every pixel, or their slopes are fitted over
+    the graph, or they face the camera, as in the paper.
     """
     if config.planes.start:
-        planes = fit_planes(k, level.d, level.frames, level.sigma)
-        k.geodesic_fill(level.d, level.frames, guide.color, level.unit, planes)
-        return planes
+        return fit_planes(k, level.d, level.frames, level.sigma)
     planes = k.array(np.zeros((3, *level.d.shape), np.float32))
     planes[0] = level.d
     if config.planes.slopes or config.edges.passes or config.energy.reg_curved:

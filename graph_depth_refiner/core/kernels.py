@@ -116,7 +116,7 @@ class Kernels(NamedTuple):
     where: Callable[[Array, Array, Array], Array]
     # resolution
     merge_blocks: Callable[[Array, Array, float], tuple[Array, Array]]
-    upsample_planes: Callable[[Array, Array, Array, int], Array]
+    upsample_planes: Callable[[Array, Array, Array, Array, int], Array]
     # graph
     build_graph: BuildGraph
     band_changes: Callable[[Array, Array], Array]

@@ -24,13 +24,14 @@ deviations stays a step.
 from __future__ import annotations
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.downsampling import Level
+from graph_depth_refiner.core.downsampling import Guide, Level
 from graph_depth_refiner.core.kernels import Array, Kernels
 
 RADIUS = 3  # pixels, of the windows
 REACH = 3  # pixels to either side that the first slopes are taken over
 TURN = 2.0  # standard deviations per pixel by which the slopes of both sides may differ
-WIDTH = 5.0  # standard deviations beyond which a pixel is of another surface
+WIDTH = 6.0  # standard deviations beyond which a pixel is of another surface
+SLOPE_WIDTH = 12.0  # the same for the last fit of slopes
 RIDGE = 0.05  # pixels^2, keeps slopes finite where few pixels are close
 FADE = 0.5  # of the radius: standard deviation of the weight by distance
 MOST_FRAMES = 16.0  # error that is the same in all frames is not averaged away
@@ -52,17 +53,18 @@ def fit_planes(k: Kernels, d: Array, frames: Array, sigma: Array, slopes: Array 
     return planes
 
 
-def refit_slopes(k: Kernels, planes: Array, level: Level, config: RefinerConfig) -> Array:
+def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config: RefinerConfig
+                  ) -> Array:
     """
-    Return planes, 3 H W, with slopes refitted to their own inverse depth.
+    Return planes, 3 H W, with slopes refitted to their own inverse depth, and those of holes.
 
     A few steps of the solver move values further than slopes; fitted to the values, normals
-    are as smooth as those.
+    are as smooth as those. A hole takes planes along the smoothest path through the image.
     """
     if not config.planes.start:
         return planes
-    fitted = k.fit_local_planes(planes[0] + 0, level.frames, level.sigma, planes[1:] + 0)
-    known = level.frames > 0
-    refitted = planes + 0  # a copy in numpy and torch alike
-    refitted[1:] = k.where(known, fitted[1:], planes[1:])
-    return refitted
+    finished = k.fit_local_planes(planes[0] + 0, level.frames, SLOPE_WIDTH / WIDTH * level.sigma, planes[1:] + 0)
+    finished[0] = k.where(level.frames > 0, planes[0], finished[0])
+    if config.holes.fill != 'none':
+        k.geodesic_fill(level.d, level.frames, guide.color, level.unit, finished)
+    return finished

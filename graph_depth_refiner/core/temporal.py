@@ -48,7 +48,8 @@ LEAST_SUPPORT = 0.05  # share of measured pixels around, below which no bias is 
 MISPLACED = 0.02  # pixels that a history is misplaced by, for every pixel of motion
 GATE = 5.0  # standard deviations up to which a measurement agrees with the history
 OUTLIER_SHARE = 0.5  # of the weight that is left to a history after an outlier,
-UNSEEN_SHARE = 0.7  # and after a frame without a measurement
+UNSEEN_SHARE = 0.85  # and after a frame without a measurement by a camera at rest:
+UNSEEN_FLOW = 10.0  # pixels of motion at which half of that is left, as the view changes
 LEAST_FRAMES = 1.0  # a history of less is forgotten
 # means over a window: kept fully below the first, not at all beyond the second
 REACH, IMAGE_REACH = 2, 1  # pixels on either side: of residuals, and of differences of the image
@@ -91,3 +92,8 @@ def bias_field(sums: np.ndarray, flow: float) -> np.ndarray:
         one, (0, 0), BIAS_LENGTH / BLOCK, borderType=cv2.BORDER_REPLICATE) for one in sums)
     known = np.clip(count / (LEAST_SUPPORT * BLOCK * BLOCK), 0, 1)
     return (gain * known * total / np.maximum(count, 1e-6)).astype(np.float32)
+
+
+def unseen_share(flow: float) -> float:
+    """Return the share of its weight that a history keeps where nothing was measured."""
+    return UNSEEN_SHARE / (1 + flow / UNSEEN_FLOW)

@@ -26,7 +26,7 @@ _BLOCK = temporal.BLOCK
 _BIAS_GATE, _GATE, _CLIP = (
     np.float32(one) for one in (temporal.BIAS_GATE, temporal.GATE, temporal.CLIP))
 _MISPLACED = np.float32(temporal.MISPLACED)
-_OUTLIER, _UNSEEN = np.float32(temporal.OUTLIER_SHARE), np.float32(temporal.UNSEEN_SHARE)
+_OUTLIER = np.float32(temporal.OUTLIER_SHARE)
 _LEAST = np.float32(temporal.LEAST_FRAMES)
 _MEAN, _MISFIT, _IMAGE = temporal.MEAN, temporal.MISFIT, temporal.IMAGE
 _REACHES = (temporal.REACH, temporal.REACH, temporal.REACH, temporal.IMAGE_REACH)
@@ -68,7 +68,8 @@ def fuse(d: np.ndarray, m: np.ndarray, grey: np.ndarray, planes: np.ndarray, fra
                np.float32(limit), value, weight, maps)
     fused, left = np.empty_like(d), np.empty_like(d)
     counts = np.zeros((d.shape[0], 2), np.int64)
-    _fuse(d, m, value, weight, maps, np.float32(limit), fused, left, counts)
+    _fuse(d, m, value, weight, maps, np.float32(limit), np.float32(temporal.unseen_share(flow)),
+          fused, left, counts)
     return fused, left, value, counts.sum(axis=0)
 
 
@@ -98,7 +99,7 @@ def _residuals(d, m, grey, planes, frames, seen, bias, floor, share, misplaced, 
                           + av * ((ONE - au) * bias[v1, u0] + au * bias[v1, u1]))
                 old *= ONE + offset
                 sigma = floor + share * old
-                slope = min(abs(planes[1, y, x]) + abs(planes[2, y, x]), _STEEPEST * old)
+                slope = min(_steepness(planes[0], frames, y, x), _STEEPEST * old)
                 error = misplaced * slope / sigma
                 n = n / (ONE + n * error * error)
             else:
@@ -114,8 +115,24 @@ def _residuals(d, m, grey, planes, frames, seen, bias, floor, share, misplaced, 
             maps[3, y, x] = change if n > ZERO else ZERO
 
 
+@njit(**INLINE)
+def _steepness(value, frames, y, x):
+    """Return the larger of the steps to the neighbours that have a history."""
+    height, width = value.shape
+    steepest = ZERO
+    if x > 0 and frames[y, x - 1] > ZERO:
+        steepest = max(steepest, abs(value[y, x] - value[y, x - 1]))
+    if x + 1 < width and frames[y, x + 1] > ZERO:
+        steepest = max(steepest, abs(value[y, x] - value[y, x + 1]))
+    if y > 0 and frames[y - 1, x] > ZERO:
+        steepest = max(steepest, abs(value[y, x] - value[y - 1, x]))
+    if y + 1 < height and frames[y + 1, x] > ZERO:
+        steepest = max(steepest, abs(value[y, x] - value[y + 1, x]))
+    return steepest
+
+
 @njit(parallel=True, **FUSED)
-def _fuse(d, m, value, weight, maps, limit, fused, left, counts):
+def _fuse(d, m, value, weight, maps, limit, unseen, fused, left, counts):
     """Decide from the means around every pixel; the image is mirrored beyond its border."""
     height, width = d.shape
     for row in prange(height):
@@ -149,8 +166,8 @@ def _fuse(d, m, value, weight, maps, limit, fused, left, counts):
                     kept += 1
                 else:
                     fused[y, x], left[y, x] = d[y, x], w
-            elif n * _UNSEEN >= _LEAST:
-                fused[y, x], left[y, x] = value[y, x], n * _UNSEEN
+            elif n * unseen >= _LEAST:
+                fused[y, x], left[y, x] = value[y, x], n * unseen
             else:
                 fused[y, x] = left[y, x] = ZERO
         counts[y, 0], counts[y, 1] = seen, kept

@@ -27,6 +27,7 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.downsampling import Level
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.noise import fused_sigma
@@ -35,12 +36,12 @@ WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is 
 KEPT = 2.0  # standard deviations of a residual that are taken for noise
 
 
-def upsample(k: Kernels, planes: Array, present: Present, scale: int, config: RefinerConfig
-             ) -> Array:
+def upsample(k: Kernels, planes: Array, level: Level, present: Present, scale: int,
+             config: RefinerConfig) -> Array:
     """Return the plane, 3 H W, of every pixel of the full image; 0 where nothing is known."""
     if scale > 1:
         sigma = fused_sigma(present.noise, present.d, present.frames)
-        planes = k.upsample_planes(planes, present.d, sigma, scale)
+        planes = k.upsample_planes(planes, level.frames, present.d, sigma, scale)
     if config.planes.final_median:
         planes = planes + 0  # a copy in numpy and torch alike
         planes[0] = k.array(cv2.medianBlur(k.numpy(planes[0]), 3))
@@ -60,5 +61,6 @@ def fillable(known: np.ndarray, config: RefinerConfig) -> np.ndarray:
     if config.holes.fill == 'none' or config.holes.max_width < 1:
         return mask
     side = config.holes.max_width + 1
-    return cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8),
-                            borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    closed = cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8),
+                              borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return np.maximum(mask, closed)  # at the border nothing is closed, nor lost

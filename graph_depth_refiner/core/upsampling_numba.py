@@ -25,21 +25,22 @@ _WIDTH, _KEPT = np.float32(upsampling.WIDTH), np.float32(upsampling.KEPT)
 _HALF = np.float32(0.5)
 
 
-def upsample_planes(planes: np.ndarray, d: np.ndarray, sigma: np.ndarray, scale: int
-                    ) -> np.ndarray:
+def upsample_planes(planes: np.ndarray, frames: np.ndarray, d: np.ndarray, sigma: np.ndarray,
+                    scale: int) -> np.ndarray:
     """
     Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W.
 
+    frames, h w, are 0 where a plane only goes on into a hole: measured pixels heed the others.
     d, H W, is what is known of the inverse depth there, 0 where nothing is, and sigma, H W,
     its standard deviation. A plane of inverse depth 0 is none.
     """
     large = np.empty((3, *d.shape), np.float32)
-    _upsample(planes, d, sigma, scale, large)
+    _upsample(planes, frames, d, sigma, scale, large)
     return large
 
 
 @njit(parallel=True, **FUSED)
-def _upsample(planes, d, sigma, scale, large):
+def _upsample(planes, frames, d, sigma, scale, large):
     height, width = d.shape
     rows, columns = planes.shape[1:]
     share = np.float32(1 / scale)
@@ -65,7 +66,7 @@ def _upsample(planes, d, sigma, scale, large):
                 near = (ONE - abs(np.float32(v0 + k // 2) - v)) * (
                     ONE - abs(np.float32(u0 + k % 2) - u)) + np.float32(1e-3)
                 base = planes[0, row, column]
-                if base > ZERO:
+                if base > ZERO and (frames[row, column] > ZERO or not known):
                     ux, uy = planes[1, row, column], planes[2, row, column]
                     there = base + ux * (u - np.float32(column)) + uy * (v - np.float32(row))
                     e = (there - value) * inverse
