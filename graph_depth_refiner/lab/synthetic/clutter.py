@@ -29,7 +29,7 @@ from graph_depth_refiner.lab.synthetic.shapes import (
 )
 
 LANE = 1.45  # metres from the middle: the camera keeps inside, the furniture outside
-HEAPS, PEOPLE, PLANTS, CABLES = 7, 3, 4, 5
+HEAPS, PEOPLE, PLANTS, CABLES = 10, 4, 5, 6
 LEAVES, LINKS = 22, 9  # of a plant, of a cable
 
 
@@ -70,25 +70,28 @@ class _Clutter:
         """Return a point on the floor, metres beyond the lane, inside the room."""
         reach = LANE + self._rng.uniform(near, far)
         spot = reach * np.array([np.cos(angle), np.sin(angle), 0.0])
-        return np.clip(spot, -self._half * (1, 1, 0) + 0.3, self._half * (1, 1, 0) - 0.3) * (1, 1, 0)
+        inside = np.array([*(self._half[:2] - 0.3), 0])
+        return np.clip(spot, -inside, inside)
 
     def _turn(self) -> np.ndarray:
         """Return a random rotation."""
         return cv2.Rodrigues(self._rng.normal(0, 1.2, 3))[0]
 
     def _openings(self) -> None:
-        """Put an open door into two opposite walls and an open window into the others."""
+        """Put an open door and an open window into every wall."""
         rng = self._rng
         for axis in (0, 1):
             for sign in (-1, 1):
-                door = axis == 0
-                wide, tall = rng.uniform(*((.45, 1.0), (.6, 1.1)) if door
-                                         else ((.4, .45), (.7, .6)))
-                centre = np.zeros(3)
-                centre[axis] = sign * self._half[axis]
-                centre[1 - axis] = rng.uniform(-0.5, 0.5) * (self._half[1 - axis] - wide)
-                centre[2] = tall if door else rng.uniform(1.2, 1.5)
-                self._opening(centre, axis, wide, tall, 0.1 if door else 1.3)
+                left = rng.choice((-1, 1))
+                for door in (True, False):
+                    wide, tall = rng.uniform(*((.4, .95), (.5, 1.05)) if door
+                                             else ((.3, .35), (.6, .5)))
+                    centre = np.zeros(3)
+                    centre[axis] = sign * self._half[axis]
+                    centre[1 - axis] = rng.uniform(0.4, 0.6) * self._half[1 - axis] * (
+                        left if door else -left)
+                    centre[2] = tall if door else rng.uniform(1.2, 1.5)
+                    self._opening(centre, axis, wide, tall, 0.1 if door else 1.3)
 
     def _opening(self, centre: np.ndarray, axis: int, wide: float, tall: float,
                  bright: float) -> None:
@@ -106,13 +109,18 @@ class _Clutter:
                                    0.06 * depth + (wide + 0.04) * side + (0, 0, 0.04), look))
 
     def _heap(self, angle: float) -> None:
-        """Throw boxes and round things on each other."""
+        """Throw boxes and round things on each other, most of them on a stand."""
         rng = self._rng
-        spot = self._spot(angle, 0.1, 0.6)
+        spot = self._spot(angle, 0.3, 1.0)
+        if rng.random() < 0.7:
+            half = rng.uniform((.25, .2, .2), (.4, .3, .45))
+            self.solids.append(
+                Box(spot + (0, 0, half[2]), half, self._look(), yawed(rng.uniform(0, np.pi))))
+            spot = spot + (0, 0, 2 * half[2])
         for number in range(14):
-            size = rng.uniform(0.03, 0.11)
-            away = rng.normal(0, 0.2, 2)
-            height = size + 0.35 * rng.random() * np.exp(-8 * (away @ away)) * (number > 4)
+            size = rng.uniform(0.03, 0.1)
+            away = rng.uniform(-0.24, 0.24, 2)
+            height = size + 0.3 * rng.random() * np.exp(-8 * (away @ away)) * (number > 4)
             middle = spot + (*away, height)
             kind = rng.random()
             if kind < 0.5:
@@ -145,7 +153,7 @@ class _Clutter:
     def _plant(self, angle: float) -> None:
         """Put many small leaves around a stem in a pot."""
         rng = self._rng
-        spot = self._spot(angle, 0.1, 0.5)
+        spot = self._spot(angle, 0.2, 0.9)
         pot, tall = rng.uniform(0.1, 0.16), rng.uniform(0.6, 1.4)
         self.solids.append(Cylinder(spot, np.array([0, 0, 1.0]), 1.6 * pot, pot, self._look()))
         self.solids.append(Cylinder(spot, np.array([0, 0, 1.0]), tall, 0.01,
@@ -169,8 +177,8 @@ class _Clutter:
         def at(x: float, y: float, z: float) -> np.ndarray:
             return spot + turn @ (size * np.array([x, y, z]))
 
-        self.solids.append(Ellipsoid(at(0, 0, 1.15), size * np.array([.14, .21, .36]), cloth, turn))
-        self.solids.append(Ellipsoid(at(0, 0, 1.62), size * np.array([.1, .08, .13]), skin, turn))
+        for height, half, look in ((1.15, (.14, .21, .36), cloth), (1.62, (.1, .08, .13), skin)):
+            self.solids.append(Ellipsoid(at(0, 0, height), size * np.array(half), look, turn))
         for side in (-1, 1):
             reach, lift = rng.uniform(-0.1, 0.4), rng.uniform(0.85, 1.3)
             hip, knee = at(0, 0.1 * side, 0.9), at(rng.uniform(-.05, .15), 0.11 * side, 0.5)

@@ -130,7 +130,7 @@ def returned_light(reflectance: np.ndarray, facing: np.ndarray, depth: np.ndarra
 
 
 def local_texture(grey: np.ndarray, window: tuple[float, float]) -> np.ndarray:
-    """Return the deviation of an image within a window, H W, which is what a matcher holds on to."""
+    """Return the deviation of an image within a window, H W: what a matcher holds on to."""
     side = _odd(window)
     mean = cv2.blur(grey, side)
     return np.sqrt(np.maximum(cv2.blur(grey * grey, side) - mean * mean, 0))

@@ -86,6 +86,7 @@ class Scene:
         self.mover = Box(np.array([LANE, 0, 0.9]), rng.uniform((.1, .1, .14), (.16, .16, .24)),
                          self._look(moving=True))
         self.solids.append(self.mover)
+        self._still = np.stack([_bounds(solid) for solid in self.solids])
         self.lights = np.stack([
             rng.uniform(-0.6, 0.6, 3) * self.half + (0, 0, 1.9 * self.half[2]) for _ in range(2)])
 
@@ -102,8 +103,8 @@ class Scene:
         rays = _world_rays(intrinsics, width, height, pose)  # 3 H W
         depth = np.full((height, width), np.inf, np.float32)
         owner = np.zeros((height, width), np.uint16)
-        for index, solid in enumerate(self.solids):
-            window = _window(solid, intrinsics, width, height, pose)
+        windows = _windows(self._bounds(), intrinsics, width, height, pose)
+        for index, (solid, window) in enumerate(zip(self.solids, windows, strict=True)):
             if window is None:
                 continue
             t = solid.hit(pose[:3, 3], rays[:, window[0], window[1]])
@@ -141,6 +142,11 @@ class Scene:
             depth[nothing], normals[nothing] = np.inf, np.nan
         return Rendering(depth, normals, world_normals, facing, albedo, points, *(
             self._flags(name)[owner] for name in ('thin', 'curved', 'moving', 'shiny')))
+
+    def _bounds(self) -> np.ndarray:
+        """Return points that bound each solid, S 16 3; NaN for the room, which is everywhere."""
+        self._still[-1] = _bounds(self.mover)
+        return self._still
 
     def _flags(self, name: str) -> np.ndarray:
         return np.array([s.curved if name == 'curved' else getattr(s.look, name)
@@ -255,21 +261,31 @@ def _facing(normals: np.ndarray, k: Intrinsics) -> np.ndarray:
     return along / np.sqrt(1 + x * x + (y * y)[:, None])
 
 
-def _window(solid: Solid, k: Intrinsics, width: int, height: int,
-            pose: np.ndarray) -> tuple[slice, slice] | None:
-    """Return the rows and columns a solid can cover, None when it is out of view."""
+def _bounds(solid: Solid) -> np.ndarray:
+    """Return points that bound a solid, 16 3; NaN where it is everywhere."""
     corners = solid.corners()
-    if corners is None:
-        return slice(0, height), slice(0, width)
-    local = (corners - pose[:3, 3]) @ pose[:3, :3]
-    if (local[:, 2] < NEAR).all():
-        return None
-    if (local[:, 2] < NEAR).any():
-        return slice(0, height), slice(0, width)
-    x = k.fx * local[:, 0] / local[:, 2] + k.cx
-    y = k.fy * local[:, 1] / local[:, 2] + k.cy
-    left, right = max(0, int(np.floor(x.min()))), min(width, int(np.ceil(x.max())) + 1)
-    top, bottom = max(0, int(np.floor(y.min()))), min(height, int(np.ceil(y.max())) + 1)
-    if left >= right or top >= bottom:
-        return None
-    return slice(top, bottom), slice(left, right)
+    return np.full((16, 3), np.nan) if corners is None else np.resize(corners, (16, 3))
+
+
+def _windows(bounds: np.ndarray, k: Intrinsics, width: int, height: int,
+             pose: np.ndarray) -> list[tuple[slice, slice] | None]:
+    """Return the rows and columns each solid can cover, None when it is out of view."""
+    x, y, z = np.moveaxis((bounds - pose[:3, 3]) @ pose[:3, :3], -1, 0)  # S 16
+    near = z < NEAR
+    behind, everywhere = near.all(1), near.any(1) | np.isnan(z).any(1)
+    z = np.where(near, NEAR, z)
+    x, y = k.fx * x / z + k.cx, k.fy * y / z + k.cy
+    left, top = (np.maximum(0, np.floor(one.min(1))) for one in (x, y))
+    right = np.minimum(width, np.ceil(x.max(1)) + 1)
+    bottom = np.minimum(height, np.ceil(y.max(1)) + 1)
+    windows: list[tuple[slice, slice] | None] = []
+    for number in range(len(bounds)):
+        if behind[number] or not everywhere[number] and (
+                left[number] >= right[number] or top[number] >= bottom[number]):
+            windows.append(None)
+        elif everywhere[number]:
+            windows.append((slice(0, height), slice(0, width)))
+        else:
+            windows.append((slice(int(top[number]), int(bottom[number])),
+                            slice(int(left[number]), int(right[number]))))
+    return windows

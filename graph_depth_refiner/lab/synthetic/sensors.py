@@ -85,7 +85,8 @@ class PlainSensor:
         signal = (exact.albedo @ GREY) * np.maximum(-exact.facing, 0) / (true * true)
         noise = rng.standard_normal(true.shape, dtype=np.float32)
         if self.correlated:  # unit variance: 0.6^2 independent + 0.8^2 smooth
-            noise = np.float32(0.6) * noise + np.float32(0.8) * self._drifting(4, _CORRELATED, index)
+            smooth = self._drifting(4, _CORRELATED, index)
+            noise = np.float32(0.6) * noise + np.float32(0.8) * smooth
         deviation = np.float32(0.003) + np.float32(0.003) * true ** 2
         weaker = np.clip(np.sqrt(np.float32(0.06) / np.maximum(signal, 1e-6)), 0.7, 1.6)
         flying, mixed = faults.flying_pixels(true, 0.45, rng)
@@ -158,7 +159,7 @@ class Triangulation:
     near: float  # metres
     far: float  # metres
     weak: float  # returned light (reflectance cosine / depth^2) below which nothing is measured
-    texture: float = 0.0  # deviation of the image within the window that matching needs
+    texture: float = 0.0  # deviation of the image around that matching needs
     fatten: float = 0.0  # px by which near things grow
     mix: bool = True  # values between both sides at edges
     wrong: float = 0.0  # share of the pixels that are matched wrongly, in patches
@@ -168,10 +169,10 @@ class Triangulation:
 # Mihelich, "Technical description of Kinect calibration", ROS wiki). Deviation, rounding included,
 # half a step or 1.4e-3 z^2 metres: some millimetres near, 4 cm at 5 m (Khoshelham and Elberink,
 # Sensors 2012). Edges off by 0.8 px (Nguyen, Izadi and Lovell, 3DIMPVT 2012). A pattern of some
-# millimetres fixed in the image (Smisek, Jancosek and Pajdla, "3D with Kinect", 2011). Range 0.8 to
-# 4 m (data sheet). Real, "kitchen" of 7-Scenes: 24 % of the pixels are holes.
+# millimetres fixed in the image (Smisek, Jancosek and Pajdla, "3D with Kinect", 2011). Range 0.8
+# to 4 m (data sheet). Real, "kitchen" of 7-Scenes: 24 % of the pixels are holes.
 STRUCTURED_LIGHT = Triangulation(
-    baseline=0.075, rms=0.05, window=(9, 9), independent=0.1, step=0.125, lateral=0.8,
+    baseline=0.075, rms=0.03, window=(9, 9), independent=0.1, step=0.125, lateral=0.8,
     ripple=0.05, ripple_cell=40, drift=0.04, near=0.8, far=4.0, weak=0.012, mix=False)
 
 # RealSense D400. Baseline 5 cm (data sheet of the D435), subpixel RMS 0.05 to 0.1 px on a textured
@@ -180,7 +181,7 @@ STRUCTURED_LIGHT = Triangulation(
 # memory from one frame to the next, autocorrelation a half at 8 px beside and 5 px below, nothing
 # at 17 and 11; about as much again fixed in the image; 11 to 15 % of the pixels are holes.
 ACTIVE_STEREO = Triangulation(
-    baseline=0.05, rms=0.08, window=(17, 11), independent=0.01, step=1 / 32, lateral=1.0,
+    baseline=0.05, rms=0.07, window=(17, 11), independent=0.01, step=1 / 32, lateral=1.0,
     ripple=0.05, ripple_cell=30, drift=0.05, near=0.3, far=6.0, weak=0.006, fatten=2)
 
 # A passive stereo camera with a baseline of 12 cm and a semi-global matcher (Hirschmueller, PAMI
@@ -233,7 +234,7 @@ class TriangulationSensor:
         return self.color.spoil(self.setup, image, index, motion)
 
     def _noise(self, window: tuple[float, float], rng: np.random.Generator) -> np.ndarray:
-        """Return noise of unit deviation, H W: shared within the window, and a part that is not."""
+        """Return noise of unit deviation, H W, of which a share is not that of the window."""
         share, shape = self.model.independent, self.setup.size[::-1]
         return (np.float32(np.sqrt(1 - share)) * faults.window_noise(shape, window, rng)
                 + np.float32(np.sqrt(share)) * rng.standard_normal(shape, dtype=np.float32))
@@ -252,7 +253,7 @@ class TriangulationSensor:
         ragged = np.exp(np.float32(0.3) * faults.window_noise(exact.depth.shape, window, rng))
         gone = -exact.facing < GRAZING * ragged
         if self.model.texture:
-            seen = faults.local_texture(reflectance, window)
+            seen = faults.local_texture(reflectance, (2 * window[0], 2 * window[1]))
             return gone | (seen < self.model.texture * ragged) | exact.shiny
         return gone | (light < self.model.weak * ragged)
 
@@ -274,9 +275,10 @@ class TimeOfFlight:
 
 # Kinect v2 and its like. Noise by Fankhauser et al. (ICAR 2015), see `_deviation`; wiggling and
 # drift with temperature of some millimetres (Lachat et al., Remote Sensing 2015; Corti et al.,
-# Robotics and Autonomous Systems 2016); flying pixels, multi-path and dark surfaces as Foix, Alenya
-# and Torras (IEEE Sensors Journal 2011) and Sarbolandi, Lefloch and Kolb (CVIU 2015) describe them.
-# Range 0.5 to 4.5 m (data sheet). Real, HoloLens seen from its colour camera: 37 % holes.
+# Robotics and Autonomous Systems 2016); flying pixels, multi-path and dark surfaces as Foix,
+# Alenya and Torras (IEEE Sensors Journal 2011) and Sarbolandi, Lefloch and Kolb (CVIU 2015)
+# describe them. Range 0.5 to 4.5 m (data sheet). Real, HoloLens seen from its colour camera: 37 %
+# of the pixels are holes.
 KINECT_V2 = TimeOfFlight(
     wiggle=0.004, period=0.47, ripple=0.002, drift=0.004, bounced=1.0, offset=0.05, near=0.5,
     far=4.5, weak=0.012)
