@@ -17,7 +17,7 @@ import json
 
 import pytest
 
-from graph_depth_refiner.cli.main import main as cli
+from graph_depth_refiner.cli import main as cli
 
 SOLVER_KEYS = {
     'size', 'backend', 'preset', 'step_ms', 'graph_ms', 'autograd_step_ms', 'plain_graph_ms',

@@ -102,7 +102,7 @@ def test_no_latency_is_shown_as_such():
     assert median([]) is None
     assert median([3.0, 1.0, 2.0]) == 2.0
     shown = format_rows({REFINED: {'latency_ms': median([]), 'drops': 0}}).splitlines()[1]
-    assert shown.split() == [REFINED, '-', '-', '-', '-', '-', '0']
+    assert shown.split() == [REFINED, *['-'] * 8, '0']
 
 
 def test_the_panel_is_a_small_png_of_all_methods():

@@ -32,6 +32,7 @@ from graph_depth_refiner.lab.demo.sources import (
     synthetic,
     to_and_fro,
 )
+from graph_depth_refiner.lab.synthetic.stream import COMMAND_ROOM, COMMAND_SENSOR
 from graph_depth_refiner.messages.outgoing import image_fields
 from graph_depth_refiner.ros.messages import filled
 from graph_depth_refiner.ros.spinning import until_shutdown
@@ -53,12 +54,17 @@ class DemoCamera(Node):
         seed = self.declare_parameter('seed', 0).value
         size = tuple(self.declare_parameter('size', [320, 240]).value)
         count = self.declare_parameter('frames', 30).value
+        sensor = self.declare_parameter('sensor', COMMAND_SENSOR).value
+        room = self.declare_parameter('room', COMMAND_ROOM).value
         self._period = 1 / self.declare_parameter('rate', 10.0).value
         self._publishers = {
             name: self.create_publisher(_kind(name), name, QUEUE)
             for name in ('image', 'depth', 'confidence', 'camera_info', 'truth/depth',
                          'truth/normals')}
-        self._samples = _samples(source, path, seed, size, count)
+        if source == 'synthetic':
+            self._samples = synthetic(seed, size, count, sensor, room)
+        else:
+            self._samples = _recorded(source, path, count)
         if self._samples[0].frame.confidence is None:
             self.destroy_publisher(self._publishers.pop('confidence'))
         self._order = to_and_fro(len(self._samples))
@@ -84,10 +90,7 @@ def _kind(name: str) -> type:
     return CameraInfo if name == 'camera_info' else Image
 
 
-def _samples(
-        source: str, path: Path, seed: int, size: tuple[int, int], count: int) -> list[Sample]:
-    if source == 'synthetic':
-        return synthetic(seed, size, count)
+def _recorded(source: str, path: Path, count: int) -> list[Sample]:
     known = {'bag': recorded_bag, 'folder': recorded_folder}
     if source not in known:
         raise ValueError(f'source: expected synthetic, bag or folder, got {source!r}')
