@@ -87,8 +87,10 @@ def test_clutter_has_more_small_and_round_things_than_furniture(views):
         return np.mean([find_regions(view.depth, view.normals, view.thin)[name]
                         for view in views[room]])
 
-    for name in ('curved', 'edge', 'thin'):
-        assert share('clutter', name) > 1.25 * share('furnished', name)
+    for name in ('edge', 'thin'):
+        assert share('clutter', name) > 1.5 * share('furnished', name)
+    assert share('clutter', 'curved') > 1.1 * share('furnished', 'curved')
+    assert share('clutter', 'plane') < 0.8 * share('furnished', 'plane')
 
 
 def test_most_views_show_an_opening_with_neither_depth_nor_normal(views):

@@ -177,9 +177,19 @@ def test_bias_stays_in_the_image_when_the_scene_moves(name):
     assert np.corrcoef(here, later)[0, 1] < np.corrcoef(here, turned)[0, 1] - 0.05
 
 
+def test_growth_with_incidence_is_that_of_the_paper():
+    # t^2 / (pi/2 - t)^2 is 1/4 at 30 degrees, 4 at 60 and 64 at 80
+    facing = -np.cos(np.radians(np.array([0, 30, 60, 80, 89.9], np.float32)))
+    growth = faults.incidence_growth(facing)
+    np.testing.assert_allclose(growth, [1, 1.00575, 1.092, 2.472, 4], atol=2e-3)
+
+
 @pytest.mark.parametrize('name', HARD)
 def test_noise_grows_with_incidence(name):
+    # edges that are seen beside where they are would make slopes noisy too
     sensor = steady(name)
+    if name in TRIANGULATING:
+        sensor = replace(sensor, model=replace(sensor.model, lateral=0.0))
     columns = (slice(None), slice(None), slice(300, 340))
     straight, steep = (
         np.nanstd(np.diff(1 / measured(sensor, wall(2.0, tilt), 3), axis=0)[columns])
@@ -251,6 +261,17 @@ def test_shadows_lie_beside_near_things():
     expected = np.zeros(100, bool)
     expected[:10] = expected[30:50] = True
     np.testing.assert_array_equal(faults.shadows(disparity)[2], expected)
+
+
+@pytest.mark.parametrize(('name', 'baseline'), [
+    ('structured-light', 0.075), ('active-stereo', 0.05), ('stereo', 0.12), ('tof', 0.05)])
+def test_a_near_thing_hides_as_much_as_the_baseline_says(name, baseline):
+    exact = wall(3.0, tilt=0.0)
+    exact.depth[:, 300:400] = 1.5
+    gone = np.isnan(measured(steady(name), exact, 1)[0])
+    # disparities of 544 B / 1.5 and 544 B / 3
+    assert gone[:, 250:300].sum(1).mean() == pytest.approx(544 * baseline / 3, abs=1.5)
+    assert gone[:, 405:450].mean() < 0.02
 
 
 @pytest.mark.parametrize('name', ['tof', 'active-stereo'])
