@@ -57,16 +57,16 @@ class DemoCamera(Node):
         sensor = self.declare_parameter('sensor', COMMAND_SENSOR).value
         room = self.declare_parameter('room', COMMAND_ROOM).value
         self._period = 1 / self.declare_parameter('rate', 10.0).value
-        self._publishers = {
-            name: self.create_publisher(_kind(name), name, QUEUE)
-            for name in ('image', 'depth', 'confidence', 'camera_info', 'truth/depth',
-                         'truth/normals')}
         if source == 'synthetic':
             self._samples = synthetic(seed, size, count, sensor, room)
         else:
             self._samples = _recorded(source, path, count)
-        if self._samples[0].frame.confidence is None:
-            self.destroy_publisher(self._publishers.pop('confidence'))
+        # no topic without messages: the refiner waits for a confidence that somebody publishes
+        names = ['image', 'depth', 'camera_info', 'truth/depth', 'truth/normals']
+        if self._samples and self._samples[0].frame.confidence is not None:
+            names.append('confidence')
+        self._outputs = {
+            name: self.create_publisher(_kind(name), name, QUEUE) for name in names}
         self._order = to_and_fro(len(self._samples))
         self._asked = self.get_clock().now()
         self._timer = self.create_timer(0.1, self._wait)
@@ -75,7 +75,7 @@ class DemoCamera(Node):
     def _wait(self) -> None:
         """Start when all listen, so that nobody misses the beginning."""
         waited = (self.get_clock().now() - self._asked).nanoseconds * 1e-9
-        if self._publishers['depth'].get_subscription_count() < LISTENERS and waited < PATIENCE:
+        if self._outputs['depth'].get_subscription_count() < LISTENERS and waited < PATIENCE:
             return
         self.destroy_timer(self._timer)
         self._timer = self.create_timer(self._period, self._publish)
@@ -83,7 +83,7 @@ class DemoCamera(Node):
     def _publish(self) -> None:
         header = Header(stamp=self.get_clock().now().to_msg(), frame_id=FRAME_ID)
         for name, message in _messages(self._samples[next(self._order)], header).items():
-            self._publishers[name].publish(message)
+            self._outputs[name].publish(message)
 
 
 def _kind(name: str) -> type:
