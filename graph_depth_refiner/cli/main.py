@@ -35,6 +35,9 @@ COMMANDS = {
         'graph_depth_refiner.bags.make_bag', 'turn an RGB-D data set into a recording'),
     'evaluate': (
         'graph_depth_refiner.lab.evaluation.evaluate', 'compare with other methods on public data'),
+    'evaluate recording': (
+        'graph_depth_refiner.lab.evaluation.recording.command',
+        'compare with other methods on a recording, without ground truth'),
     'demo': ('graph_depth_refiner.lab.demo.command', 'show it on a synthetic or recorded camera'),
     'config': ('graph_depth_refiner.cli.tables', 'show every tunable with its bounds'),
     'warm-up': ('graph_depth_refiner.cli.warm_up', 'compile the kernels ahead of the first frame'),
