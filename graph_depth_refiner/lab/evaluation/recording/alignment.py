@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+import math
+
 import cv2
 import numpy as np
 
@@ -27,7 +29,7 @@ from graph_depth_refiner.lab.evaluation.recording.sources import Recording
 GATES = (0.05, 0.05, 0.03, 0.03, 0.02, 0.02, 0.02, 0.02)  # of the depth, step by step
 NOISE_GROWTH = 0.0025  # metres per square metre; weights near against far, whatever the sensor
 IMAGE_WEIGHT = 0.01  # of a pixel's difference beside its distance: neighbours are correlated
-STRIDE = 4  # px, between the pixels that are aligned
+ALIGNED = 19200  # pixels of a frame, about, that are aligned
 LEAST_PIXELS = 200  # of a coarse grid that have to agree
 LEAST_SHARE = 0.35  # of the pixels that meet a measured one, of frames far apart
 NEIGHBOUR_SHARE = 0.3  # the same of one frame and the next
@@ -56,11 +58,12 @@ class Aligner:
     def align(self, frame: Frame, guess: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the motion 4 4 from a frame to the target, and the share of it that agrees."""
         source, source_grey = _points(frame.depth, frame.intrinsics), grey(frame)
+        stride = math.ceil(math.sqrt(frame.depth.size / ALIGNED))  # px
         motion, share = guess.copy(), 0.0
         for gate in GATES:
             squares, gradient, agreeing, met = kernels.point_to_plane_equations(
                 source, source_grey, self._points, self._normals, self._grey, *self._gradients,
-                motion, self._camera, gate, NOISE_GROWTH, IMAGE_WEIGHT, STRIDE)
+                motion, self._camera, gate, NOISE_GROWTH, IMAGE_WEIGHT, stride)
             if agreeing < LEAST_PIXELS:
                 return guess, 0.0
             squares += np.diag(np.full(6, 1e-6 * np.trace(squares)))

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Command `evaluate recording`: is it better on my camera, without ground truth?"""
+"""Command `evaluate recording`: judge methods on a recording, without ground truth."""
 
 from __future__ import annotations
 

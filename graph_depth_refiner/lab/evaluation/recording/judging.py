@@ -149,8 +149,9 @@ def _judged_frames(setting: Setting, wanted: dict[int, range],
     notes, aligned = [], 0
     if at_rest:
         notes.append(
-            'the camera stands still, so that later frames repeat the fixed pattern of the sensor: '
-            'planes are judged against planes fitted to them, other smooth surfaces are not judged')
+            'the camera stands still, so that later frames repeat the fixed pattern of the '
+            'sensor: planes are judged against planes fitted to them, other smooth surfaces are '
+            'not judged')
     for number, later in wanted.items():
         reference = cache.reference(recording, number, later, setting.sensor, at_rest)
         aligned += reference.aligned
@@ -158,8 +159,8 @@ def _judged_frames(setting: Setting, wanted: dict[int, range],
         notes += [f'frame {number}: {note}' for note in _doubts(reference, len(later), at_rest)]
         if known < LEAST_KNOWN:
             notes.append(
-                f'frame {number}: not judged, the later frames agree on {100 * known:.0f} % of the '
-                f'pixels and {100 * LEAST_KNOWN:.0f} % are needed')
+                f'frame {number}: not judged, the later frames agree on {100 * known:.0f} % of '
+                f'the pixels and {100 * LEAST_KNOWN:.0f} % are needed')
             continue
         regions = find_regions(reference, recording.frame(number), at_rest)
         frames[number] = JudgedFrame(number, reference, regions, _motion(setting, number))

@@ -33,7 +33,8 @@ import numpy as np
 from graph_depth_refiner.bags.bags import replace_file
 from graph_depth_refiner.core.camera import normals
 from graph_depth_refiner.frame import Intrinsics
-from graph_depth_refiner.lab.evaluation.recording import alignment, geometry_numba as kernels
+from graph_depth_refiner.lab.evaluation.recording import alignment
+from graph_depth_refiner.lab.evaluation.recording import geometry_numba as kernels
 from graph_depth_refiner.lab.evaluation.recording.sensors import Sensor
 from graph_depth_refiner.lab.evaluation.recording.sources import Recording
 
@@ -42,7 +43,9 @@ GROUP_SIGMAS = 3  # half the width of a group, in deviations of the sensor
 SLOPE_RADIUS, NORMAL_RADIUS = 3, 4  # px, of plane fits: for warping, and for normals
 SLOPE_SIGMAS, NORMAL_SIGMAS = 4, 3  # distance, in deviations, of a pixel that counts in them
 ROUGHLY_KNOWN = 3  # values in a group that gives a slope to warp with
-SOURCES = ('reference.py', 'alignment.py', 'geometry_numba.py')  # what a cached one depends on
+# the code that a kept reference depends on, as it was when it was loaded
+CODE = b''.join((Path(__file__).parent / name).read_bytes()
+                for name in ('reference.py', 'alignment.py', 'geometry_numba.py'))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +145,7 @@ def cache_folder() -> Path:
 
 
 def _digest(recording: Recording, numbers: list[int], about: str) -> str:
-    digest = hashlib.sha256(about.encode())
-    for name in SOURCES:
-        digest.update((Path(__file__).parent / name).read_bytes())
+    digest = hashlib.sha256(CODE + about.encode())
     digest.update(_camera_bytes(recording.camera))
     for number in numbers:
         frame = recording.frame(number)

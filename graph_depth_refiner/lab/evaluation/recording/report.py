@@ -37,8 +37,8 @@ from graph_depth_refiner.lab.evaluation.evaluate import format_value
 from graph_depth_refiner.lab.evaluation.recording.judging import JudgedFrame, Verdict
 from graph_depth_refiner.lab.evaluation.recording.methods import Output
 from graph_depth_refiner.lab.evaluation.recording.scores import (
-    FIT_RADII,
     filled_depth,
+    FIT_RADII,
     Measure,
     MEASURES,
     relative_error,

@@ -25,7 +25,8 @@ import numpy as np
 
 from graph_depth_refiner.bags.bags import is_bag, reading
 from graph_depth_refiner.bags.frames import plan_frames, read_inputs
-from graph_depth_refiner.bags.ros1 import reading_ros1, SUFFIX as ROS1_SUFFIX
+from graph_depth_refiner.bags.ros1 import reading_ros1
+from graph_depth_refiner.bags.ros1 import SUFFIX as ROS1_SUFFIX
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.files.pictures import image_colors
 from graph_depth_refiner.files.reading import MAP_SUFFIXES, read_image, read_map, read_text
