@@ -105,13 +105,21 @@ def motions_to(recording: Recording, target: int, others: range) -> dict[int, np
     return found
 
 
-def step_between(recording: Recording, number: int, guess: np.ndarray) -> np.ndarray:
-    """Return the motion 4 4 of a frame to the one before it; the guess where none is found."""
-    before, now = recording.frame(number - 1), recording.frame(number)
-    if before.pose is not None and now.pose is not None:
-        guess = np.linalg.inv(before.pose) @ now.pose
-    motion, share = Aligner(before).align(now, guess)
-    return motion if share > NEIGHBOUR_SHARE else guess
+def steps(recording: Recording, last: int) -> dict[int, np.ndarray]:
+    """
+    Return the motion 4 4 of each frame from 1 to the last one to the frame before it.
+
+    Where a frame cannot be aligned its pose tells, or else the motion before goes on.
+    """
+    found, step = {}, np.eye(4)
+    for number in range(1, last + 1):
+        before, now = recording.frame(number - 1), recording.frame(number)
+        if before.pose is not None and now.pose is not None:
+            step = np.linalg.inv(before.pose) @ now.pose
+        motion, share = Aligner(before).align(now, step)
+        step = motion if share > NEIGHBOUR_SHARE else step
+        found[number] = step
+    return found
 
 
 def warp(depth: np.ndarray, motion: np.ndarray, camera: Intrinsics,

@@ -18,7 +18,6 @@ from __future__ import annotations
 from numba import njit
 import numpy as np
 
-SAME_SURFACE = 0.05  # of the depth, between points that may be of one surface
 NEAREST = 0.05  # metres; nothing is projected nearer than this
 IMAGE_GATE = 0.03  # of the depth; the image is compared where both depths agree this far
 WIDEST_SIGMAS = 3.0  # residual, in deviations, at which the point-to-plane weight is a half
@@ -112,9 +111,6 @@ def splat(depth, motion, camera, slope_x, slope_y):
     """
     Forward-warp a depth map along a motion to the nearest pixels, with a z-buffer.
 
-    Of points on one surface that fall into a pixel the one nearest its middle counts: the
-    nearest to the camera would favour noise towards the camera.
-
     slope_x, slope_y (H W, inverse depth per pixel of the target) take each point to the middle of
     its pixel. Returns the depth H W, 0 where nothing arrives, and the flat index of the pixel
     it came from, -1 where none.
@@ -123,7 +119,6 @@ def splat(depth, motion, camera, slope_x, slope_y):
     fx, fy, cx, cy = camera
     moved = np.zeros((height, width), np.float32)
     inverse = np.zeros((height, width), np.float32)
-    distance = np.zeros((height, width), np.float32)  # px^2 from the middle
     origin = np.full((height, width), -1, np.int64)
     turn, shift = motion[:3, :3], motion[:3, 3]
     for row in range(height):
@@ -142,10 +137,8 @@ def splat(depth, motion, camera, slope_x, slope_y):
             if i < 0 or j < 0 or i >= height or j >= width:
                 continue
             d = 1 / z
-            off = (j - u) ** 2 + (i - v) ** 2
-            nearer = d > (1 + SAME_SURFACE) * inverse[i, j]
-            if nearer or (d >= (1 - SAME_SURFACE) * inverse[i, j] and off < distance[i, j]):
-                inverse[i, j], distance[i, j] = d, off
+            if d > inverse[i, j]:
+                inverse[i, j] = d
                 origin[i, j] = row * width + column
                 d += slope_x[i, j] * (j - u) + slope_y[i, j] * (i - v)
                 moved[i, j] = 1 / d if d > 1e-3 else z

@@ -120,7 +120,7 @@ def judge(setting: Setting, sensor_reason: str, schedule: Schedule, cache: Refer
 def _judge_method(setting: Setting, method: str, frames: dict[int, JudgedFrame],
                   verdict: Verdict, seen: Seen) -> None:
     camera = setting.recording.camera
-    wanted = sorted({n - 1 for n in frames if n} | set(frames))
+    wanted = sorted({n - 1 for n in frames} | set(frames))
     last: Output | None = None
     history: list[bool] = []
     for output in stream(method, setting, wanted):
@@ -147,6 +147,7 @@ def _judged_frames(setting: Setting, wanted: dict[int, range],
     recording, at_rest = setting.recording, setting.at_rest
     frames: dict[int, JudgedFrame] = {}
     notes, aligned = [], 0
+    steps = {} if at_rest else alignment.steps(recording, max(wanted))
     if at_rest:
         notes.append(
             'the camera stands still, so that later frames repeat the fixed pattern of the '
@@ -163,20 +164,14 @@ def _judged_frames(setting: Setting, wanted: dict[int, range],
                 f'the pixels and {100 * LEAST_KNOWN:.0f} % are needed')
             continue
         regions = find_regions(reference, recording.frame(number), at_rest)
-        frames[number] = JudgedFrame(number, reference, regions, _motion(setting, number))
+        motion = np.eye(4) if at_rest else np.linalg.inv(steps[number])
+        frames[number] = JudgedFrame(number, reference, regions, motion)
     if not frames:
         why = 'no later frame could be aligned to any judged one' if not aligned else (
             f'the later frames agree on less than {100 * LEAST_KNOWN:.0f} % of the pixels')
         raise ValueError(
             f'{recording.name}: expected later frames that show the same places, got none: {why}')
     return frames, notes + _region_notes(recording, frames, at_rest)
-
-
-def _motion(setting: Setting, number: int) -> np.ndarray:
-    """Return the motion 4 4 of the frame before a frame to it."""
-    if setting.at_rest or number == 0:
-        return np.eye(4)
-    return np.linalg.inv(alignment.step_between(setting.recording, number, np.eye(4)))
 
 
 def _doubts(reference: Reference, later: int, at_rest: bool) -> list[str]:

@@ -70,12 +70,12 @@ def make_reference(
         motions = {k: np.eye(4) for k in later}
     else:
         motions = alignment.motions_to(recording, number, later)
-    stack = _stack(recording, motions, here.depth.shape)
+    stack = _stack(recording, motions)
     farthest = stack.max(0)
     rough, size, _ = kernels.densest_group(
         stack, _tolerance(sensor, np.where(farthest > 0, farthest, 1)))
     slopes = _planes(rough, size >= ROUGHLY_KNOWN, SLOPE_RADIUS, SLOPE_SIGMAS, sensor)[1:]
-    stack = _stack(recording, motions, here.depth.shape, tuple(map(np.nan_to_num, slopes)))
+    stack = _stack(recording, motions, tuple(map(np.nan_to_num, slopes)))
     tolerance = _tolerance(sensor, np.where(rough > 0, rough, 1))
     depth, size, values = kernels.densest_group(stack, tolerance)
     good = (size >= sensor.agreeing) & (size >= MAJORITY * values)
@@ -87,12 +87,12 @@ def make_reference(
         alignment.largest_shift(motions, here))
 
 
-def _stack(recording: Recording, motions: dict[int, np.ndarray], shape: tuple[int, int],
+def _stack(recording: Recording, motions: dict[int, np.ndarray],
            slopes: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
     """Return all frames warped into one, N H W, 0 where unknown."""
     warped = [alignment.warp(recording.frame(k).depth, motion, recording.camera, slopes)[0]
               for k, motion in motions.items()]
-    return np.stack(warped or [np.zeros(shape, np.float32)])
+    return np.stack(warped or [np.zeros_like(recording.frame(0).depth)])
 
 
 def _tolerance(sensor: Sensor, depth: np.ndarray) -> np.ndarray:
