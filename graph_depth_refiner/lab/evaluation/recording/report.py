@@ -135,6 +135,7 @@ class Panels:
         if normals is None:
             normals = fitted_normals(
                 filled_depth(estimate.depth), self._recording.camera, FIT_RADII[0])
+            normals[~np.isfinite(estimate.depth)] = np.nan  # of what was filled in to be judged
         error = relative_error(estimate.depth, regions)
         self._rows[number].append([
             _picture(f'{method}: depth', depth_colors(estimate.depth, span)),
