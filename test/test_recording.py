@@ -114,7 +114,9 @@ def test_a_camera_at_rest_is_said_and_curved_surfaces_are_not_judged(tmp_path, c
     said = capsys.readouterr().out
     assert 'the camera stands still' in said and 'camera at rest' in said
     found, = json.loads((tmp_path / 'desk.json').read_text())
-    assert found['at_rest'] and 'plane' in found['table']['input']
+    # noise of 3 mm + 3 mm / m^2 at 1 to 5.5 m is 0.6 to 1.7 %, more where little light returns
+    assert found['at_rest'] and 0.6 < found['table']['input']['jitter'] < 2
+    assert 'plane' in found['table']['input']
     assert 'curved' not in found['table']['input']
 
 
@@ -153,7 +155,7 @@ def test_wrong_arguments_get_one_sentence(tmp_path, capsys, arguments, message):
 
 @pytest.mark.parametrize('length, kind, expected', [
     (91, 'active-stereo', [20, 28, 36, 44, 52, 60]), (151, 'tof', [20, 28, 36, 44, 52, 60]),
-    (1000, 'stereo', [20, 28, 36, 44, 52, 60]), (70, 'stereo', [20, 28, 36]),
+    (1000, 'stereo', [20, 28, 36, 44, 52, 60]), (90, 'stereo', [20, 28, 36, 44, 52]),
     (40, 'structured-light', [20]), (60, 'tof', [20])])
 def test_judged_frames_leave_enough_before_and_after(length, kind, expected):
     recording = Recording('x', '', length, lambda number: None)

@@ -196,8 +196,9 @@ def test_references_are_kept_by_contents(tmp_path, room):
     ReferenceCache(tmp_path).reference(*arguments)
     assert files[0].stat().st_size > 1000
     ReferenceCache(tmp_path).reference(*arguments[:2], range(1, 11), *arguments[3:])
-    ReferenceCache(tmp_path).reference(*arguments[:3], SENSORS['tof'], False)
-    assert len(list(tmp_path.iterdir())) == 3
+    for other in (SENSORS['tof'], replace(SENSOR, agreeing=4)):
+        ReferenceCache(tmp_path).reference(*arguments[:3], other, False)
+    assert len(list(tmp_path.iterdir())) == 4
     ReferenceCache(None).reference(*arguments)
 
 
