@@ -24,8 +24,9 @@ from graph_depth_refiner.cli.main import main
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.frame import Frame
 from graph_depth_refiner.lab.evaluation.recording import report
-from graph_depth_refiner.lab.evaluation.recording.judging import Schedule
+from graph_depth_refiner.lab.evaluation.recording.judging import judge, Schedule
 from graph_depth_refiner.lab.evaluation.recording.methods import METHODS, Setting, stream
+from graph_depth_refiner.lab.evaluation.recording.reference import Reference
 from graph_depth_refiner.lab.evaluation.recording.sensors import SENSORS
 from graph_depth_refiner.lab.evaluation.recording.sources import Recording
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
@@ -118,6 +119,34 @@ def test_a_camera_at_rest_is_said_and_curved_surfaces_are_not_judged(tmp_path, c
     assert found['at_rest'] and 0.6 < found['table']['input']['jitter'] < 2
     assert 'plane' in found['table']['input']
     assert 'curved' not in found['table']['input']
+
+
+def test_a_poor_reference_is_said():
+    # of a wall at 2 m: the input is off by 1 % and the reference uncertain by 0.5 %, more than a
+    # third of it
+    shape, flat = (60, 80), np.zeros((60, 80, 3), np.float32)
+    flat[..., 2] = -1
+    wall = np.full(shape, 2.0, np.float32)
+    camera = SyntheticStream(0, (80, 60)).intrinsics
+    recording = Recording('wall', '', 50, lambda n: Frame(
+        np.zeros((*shape, 3), np.uint8), np.float32(1.01) * wall, camera,
+        pose=np.eye(4)))
+
+    class Poor:
+        """Returns a reference of its own making."""
+
+        def reference(self, recording, number, later, sensor, at_rest):
+            return Reference(wall, wall, flat, 0.005 * wall, np.full(shape, 30), 3, 1.2)
+
+    setting = Setting(recording, SENSORS['tof'], False, preset('realtime'))
+    verdict = judge(setting, '', Schedule(first=1, frames=1), Poor(), ['input'])
+    assert verdict.notes[:3] == [
+        'frame 1: only 3 of 48 later frames could be aligned',
+        'frame 1: the camera moves by 1.2 px only in the frames after it, which leaves the fixed '
+        'pattern of the sensor in the reference',
+        'plane: the reference is uncertain by 0.50 % where the input is off by 1.00 %; '
+        'differences smaller than that mean nothing']
+    assert verdict.notes[3].startswith('curved: not judged in frame 1, fewer than 50 pixels')
 
 
 def test_a_short_recording_gets_one_sentence(tmp_path, capsys):

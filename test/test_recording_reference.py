@@ -28,7 +28,11 @@ from graph_depth_refiner.lab.evaluation.recording import geometry_numba as kerne
 from graph_depth_refiner.lab.evaluation.recording.reference import make_reference, ReferenceCache
 from graph_depth_refiner.lab.evaluation.recording.regions import find_regions
 from graph_depth_refiner.lab.evaluation.recording.scores import jitter, score
-from graph_depth_refiner.lab.evaluation.recording.sensors import choose_sensor, SENSORS
+from graph_depth_refiner.lab.evaluation.recording.sensors import (
+    choose_sensor,
+    SEEN_SHARE,
+    SENSORS,
+)
 from graph_depth_refiner.lab.evaluation.recording.sources import Recording
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 
@@ -338,9 +342,8 @@ def test_sensors_are_guessed_from_words(text, kind):
 
 @pytest.mark.parametrize('kind', ['structured-light', 'stereo'])
 def test_sensors_are_guessed_from_noise_where_no_word_tells(kind):
-    # from frame to frame a third of the modelled noise is seen
     exact = SyntheticStream(3, (160, 120), 'static').view(0)
-    sigma = SENSORS[kind].noise(exact.depth) / 3
+    sigma = SEEN_SHARE * SENSORS[kind].noise(exact.depth)
 
     def load(number):
         noise = np.random.default_rng(number).standard_normal(exact.depth.shape)

@@ -31,7 +31,7 @@ from graph_depth_refiner.lab.evaluation.recording.sources import Recording
 
 PROBED = 6  # pairs of frames that the noise is measured on
 LEAST_PIXELS = 500  # of a range of depths that counts in it
-SEEN_SHARE = 1 / 3  # of the modelled deviation shows from one frame to the next: the rest stays
+SEEN_SHARE = 0.55  # of the modelled deviation shows from one frame to the next: the rest stays
 RANGES = np.array([0.3, 0.6, 1.0, 1.5, 2.2, 3.2, 4.5, 6.5])  # metres, where the noise is compared
 
 
@@ -71,16 +71,17 @@ def choose_sensor(recording: Recording, name: str) -> tuple[Sensor, str]:
         return SENSORS[name], 'as told'
     text = recording.description.lower()
     for kind in ('tof', 'structured-light', 'active-stereo', 'stereo'):
-        found = re.search(rf'(?<![a-z])(?:{SENSORS[kind].words})', text)
+        found = re.search(rf'(?<![a-z])(?:{SENSORS[kind].words})(?![a-z])', text)
         if found:
             return SENSORS[kind], f'guessed from {found.group()!r}'
     depths, spread = measured_noise(recording)
     if not depths.size:
         return SENSORS['structured-light'], 'nothing tells which'
-    off = {kind: float(np.abs(np.log(spread / (SEEN_SHARE * sensor.noise(depths)))).mean())
+    off = {kind: float(np.median(np.abs(np.log(spread / (SEEN_SHARE * sensor.noise(depths))))))
            for kind, sensor in SENSORS.items()}
     level = ', '.join(f'{1e3 * s:.1f} mm at {z:.1f} m' for z, s in zip(depths, spread))
-    return SENSORS[min(off, key=off.get)], f'guessed from the noise of single frames: {level}'
+    return SENSORS[min(off, key=off.get)], (
+        f'guessed from the noise from frame to frame, {level}; --sensor tells it better')
 
 
 def measured_noise(recording: Recording) -> tuple[np.ndarray, np.ndarray]:
