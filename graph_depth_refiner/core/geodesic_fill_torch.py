@@ -20,12 +20,12 @@ import torch
 
 from graph_depth_refiner.core.geodesic_fill import (
     APART,
-    BACK,
-    FITS,
-    NO_WAY,
+    FIT_LIMIT,
+    PREVIOUS,
     ROUNDS,
-    STEPS,
-    STRAIGHT_ON,
+    SLOPE_SHARE,
+    STEP_COSTS,
+    UNREACHED,
 )
 
 
@@ -33,14 +33,14 @@ def geodesic_fill(d: torch.Tensor, m: torch.Tensor, color: torch.Tensor, sigma: 
                   planes: torch.Tensor) -> None:
     """Give pixels of holes the plane of the measured pixel nearest in the image, in place."""
     height, width = d.shape
-    fits = (m > 0) & ((d - planes[0]).abs() < FITS * sigma)
+    fits = (m > 0) & ((d - planes[0]).abs() < FIT_LIMIT * sigma)
     # one pixel depends on the one before it: this runs on the host
     sources = torch.from_numpy(_geodesic_sources(
         *(part.cpu().numpy() for part in (m <= 0, fits, color)))).to(d.device)  # H W
     y = torch.arange(height, device=d.device)[:, None]
     x = torch.arange(width, device=d.device)
     value, ux, uy = planes.flatten(1)[:, sources]  # H W each
-    value = value + STRAIGHT_ON * (ux * (x - sources % width) + uy * (y - sources // width))
+    value = value + SLOPE_SHARE * (ux * (x - sources % width) + uy * (y - sources // width))
     other = (m <= 0) & (value > 0) & ((value - planes[0]).abs() > APART * sigma)
     planes.copy_(torch.where(other, torch.stack((value, ux, uy)), planes))
 
@@ -49,10 +49,10 @@ def _geodesic_sources(holes: np.ndarray, fits: np.ndarray, color: np.ndarray) ->
     """Return for each pixel, H W, the number of the nearest pixel that fits; its own if none."""
     height, width = holes.shape
     stride = width + 2  # with a border that no path leads through
-    cost = np.pad(np.where(fits, 0, NO_WAY), 1, constant_values=NO_WAY).ravel().tolist()
+    cost = np.pad(np.where(fits, 0, UNREACHED), 1, constant_values=UNREACHED).ravel().tolist()
     color = np.pad(color.astype(int), ((0, 0), (1, 1), (1, 1)))
     steps = []
-    for (dy, dx), price in zip(BACK, STEPS):
+    for (dy, dx), price in zip(PREVIOUS, STEP_COSTS):
         change = np.square(color - np.roll(color, (-dy, -dx), (1, 2))).sum(axis=0)
         steps.append((dy * stride + dx, (price + change).ravel().tolist()))
     numbers = np.pad(np.arange(holes.size).reshape(holes.shape), 1)

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.problem import Memory, Terms
+from graph_depth_refiner.core.types import Memory, Terms
 from graph_depth_refiner.frame import Intrinsics
 
 Array = Any  # numpy.ndarray with the kernels for a CPU, else torch.Tensor

@@ -24,15 +24,15 @@ from graph_depth_refiner.core.plane_fit import (
     CLOSE,
     FAR,
     FLAT,
+    GUIDE_SHARE,
     LEAST_AGREE,
     LEAST_PIXELS,
     LEAST_SPREAD,
-    NONE,
-    OWN_CAP,
-    OWN_SHARE,
+    MISFIT_CAP,
+    MISFIT_SHARE,
+    NO_PLANE,
     RIDGE,
-    SHADE_SHARE,
-    SPENT,
+    USED_SHARE,
 )
 
 _CENTRE = 0.5 * (CELL - 1)  # of a cell, in pixels from its first one
@@ -44,8 +44,8 @@ def fit_planes(d: torch.Tensor, m: torch.Tensor, guide: torch.Tensor, sigma: flo
     """Return planes 3 H W and their cost H W from the measurement alone."""
     sums = _integral(d, m, guide)  # 11 rows+1 columns+1
     least = LEAST_PIXELS * sums[0, -1, -1] / (m != 0).sum().clamp(min=1)
-    shade = SHADE_SHARE * sigma ** 2 / color_sigma ** 2
-    planes, cost = d.new_zeros((3, *d.shape)), torch.full_like(d, NONE)
+    shade = GUIDE_SHARE * sigma ** 2 / color_sigma ** 2
+    planes, cost = d.new_zeros((3, *d.shape)), torch.full_like(d, NO_PLANE)
     for k, radius in enumerate(window_radii):
         fits = _fit(sums, radius, least).to(d.dtype)
         found, price = _shiftable_windows(d, m, guide, fits, radius, sigma, shade)
@@ -92,11 +92,11 @@ def _fit(sums: torch.Tensor, radius: int, least: torch.Tensor) -> torch.Tensor:
     uy = (yd * (xx + RIDGE) - xd * xy) / determinant
     variance = dd - 2 * (ux * xd + uy * yd) + ux * ux * xx + 2 * ux * uy * xy + uy * uy * yy
     # three parameters are taken from the data
-    freedom = torch.where(known, weight - SPENT * least, 1)
+    freedom = torch.where(known, weight - USED_SHARE * least, 1)
     variance = variance.clamp(min=0) * weight / freedom
     value = d + ux * (CELL * column + _CENTRE - x) + uy * ((CELL * row + _CENTRE)[:, None] - y)
     fits = torch.stack((value, ux, uy, variance, mean))
-    nothing = fits.new_tensor((0, 0, 0, NONE, 0))[:, None, None]
+    nothing = fits.new_tensor((0, 0, 0, NO_PLANE, 0))[:, None, None]
     return torch.where(known, fits, nothing)  # 5 rows columns
 
 
@@ -113,7 +113,7 @@ def _fill(planes: torch.Tensor, cost: torch.Tensor, fits: torch.Tensor
     y, x = _cells(cost)
     value, ux, uy, variance, _ = fits[:, y // CELL, x // CELL]  # H W each
     value = value + ux * (x % CELL - _CENTRE) + uy * (y % CELL - _CENTRE)
-    missing = (cost >= NONE) & (variance < NONE)
+    missing = (cost >= NO_PLANE) & (variance < NO_PLANE)
     return (torch.where(missing, torch.stack((value, ux, uy)), planes),
             torch.where(missing, variance, cost))
 
@@ -122,7 +122,7 @@ def _shiftable_windows(d, m, guide, fits, radius, sigma, shade):
     """Return for every pixel the cheapest of the nine windows `radius` cells apart."""
     y, x = _cells(d)
     rows, columns = fits.shape[1:]
-    planes, cost = d.new_zeros((3, *d.shape)), torch.full_like(d, NONE)
+    planes, cost = d.new_zeros((3, *d.shape)), torch.full_like(d, NO_PLANE)
     for dy in (-radius, 0, radius):
         for dx in (-radius, 0, radius):
             r, c = y // CELL + dy, x // CELL + dx
@@ -130,7 +130,7 @@ def _shiftable_windows(d, m, guide, fits, radius, sigma, shade):
             value, ux, uy, variance, mean = fits[
                 :, r.clamp(0, rows - 1), c.clamp(0, columns - 1)]  # H W each
             value = value + ux * (x - CELL * c - _CENTRE) + uy * (y - CELL * r - _CENTRE)
-            misfit = OWN_SHARE * m * (d - value).square().clamp(max=OWN_CAP * sigma ** 2)
+            misfit = MISFIT_SHARE * m * (d - value).square().clamp(max=MISFIT_CAP * sigma ** 2)
             total = variance + misfit + shade * (guide - mean).square()
             better = inside & (total < cost)
             planes = torch.where(better, torch.stack((value, ux, uy)), planes)

@@ -26,7 +26,7 @@ from graph_depth_refiner.core.plane_selection import (
     FAR_FADE,
     NEAR,
     STEEP,
-    VOTERS,
+    SUPPORT,
     WARPED_SHARE,
 )
 
@@ -40,7 +40,7 @@ def select_planes(d: torch.Tensor, m: torch.Tensor, color: torch.Tensor, start: 
     planes, is_candidate = _candidates(start, warped, frame_count, sigma, steep)  # N 3 H W, N H W
     is_candidate[1:] &= _ambiguous(start, warped, frame_count, sigma, steep)
     costs = torch.where(is_candidate, 0, torch.inf).to(d.dtype)  # N H W
-    for dy, dx in VOTERS:
+    for dy, dx in SUPPORT:
         predicted = planes[:, 0] + planes[:, 1] * dx + planes[:, 2] * dy  # N H W
         for values, weights, shown, share in (
                 (d, m, color, 1.0), (warped[0], frame_count, warped_color, WARPED_SHARE)):

@@ -22,10 +22,10 @@ from graph_depth_refiner.core.temporal import (
     BIAS,
     CLIP,
     IMAGE,
-    IMAGE_REACH,
+    IMAGE_RADIUS,
     MISFIT,
     OUTLIER,
-    REACH,
+    RADIUS,
     SAME,
     SAME_SLOPE,
 )
@@ -38,10 +38,10 @@ def consistency_gate(d: torch.Tensor, m: torch.Tensor, color: torch.Tensor,
     both = (m > 0) & (frame_count > 0)
     residual = torch.where(both, ((d - warped[0]) / sigma).clamp(-CLIP, CLIP), 0)
     color_distance = (color.to(d.dtype) - warped_color.to(d.dtype)).abs().mean(dim=0) / 255
-    share = _mean(both.to(d.dtype), REACH).clamp(min=1e-6)
-    history_weight = _falling(_mean(residual, REACH).abs() / share, BIAS) \
-        * _falling(_mean(residual.abs(), REACH) / share, MISFIT) \
-        * _falling(_mean(color_distance, IMAGE_REACH), IMAGE)
+    share = _mean(both.to(d.dtype), RADIUS).clamp(min=1e-6)
+    history_weight = _falling(_mean(residual, RADIUS).abs() / share, BIAS) \
+        * _falling(_mean(residual.abs(), RADIUS) / share, MISFIT) \
+        * _falling(_mean(color_distance, IMAGE_RADIUS), IMAGE)
     return torch.where(frame_count > 0, history_weight, 0)
 
 
@@ -61,16 +61,16 @@ def fuse(d: torch.Tensor, m: torch.Tensor, chosen: torch.Tensor, warped: torch.T
     return planes, data, torch.maximum(kept, n.clamp(max=1)), total.clamp(max=limit)
 
 
-def _mean(values: torch.Tensor, reach: int) -> torch.Tensor:
+def _mean(values: torch.Tensor, radius: int) -> torch.Tensor:
     """Return the mean, H W, of the square around every pixel; the image is mirrored beyond."""
-    rows, columns = (_mirrored(side, reach) for side in values.shape)
-    side = 2 * reach + 1
+    rows, columns = (_mirrored(side, radius) for side in values.shape)
+    side = 2 * radius + 1
     return box(box(values[rows][:, columns], side, 0), side, 1) / side ** 2
 
 
-def _mirrored(side: int, reach: int) -> list[int]:
+def _mirrored(side: int, radius: int) -> list[int]:
     """Return the places from -reach to side + reach - 1, those outside mirrored at the edge."""
-    places = (place % (2 * side) for place in range(-reach, side + reach))
+    places = (place % (2 * side) for place in range(-radius, side + radius))
     return [min(place, 2 * side - 1 - place) for place in places]
 
 
