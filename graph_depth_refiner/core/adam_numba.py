@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""ADAM on the energy with the gradient and the update fused; the twin of solver.py."""
+"""ADAM on the energy with the gradient and the update fused: CPU kernels."""
 
 from __future__ import annotations
 

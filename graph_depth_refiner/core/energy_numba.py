@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The energy, summed row by row; the twin of energy.py."""
+"""The energy, summed row by row: CPU kernels."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Iteratively re-weighted least squares with conjugate gradients; the twin of irls.py."""
+"""Iteratively re-weighted least squares with conjugate gradients: CPU kernels."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _vote(z, color, stride, limit, share, fade, result):
 
 @njit(**{**FUSED, 'forceinline': True})
 def _poll(z, color, y, v, shift, limit, fade, total, below, above):
-    """Add the votes of one voter of each pixel of a row."""
+    """Add the weights of one pixel of the support of each pixel of a row."""
     here, there = U(max(0, -shift)), U(max(0, shift))
     mine, its = z[y], z[v]
     r, g, b = color[0, y], color[1, y], color[2, y]

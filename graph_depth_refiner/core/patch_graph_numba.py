@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The patch-similarity graph, a block of rows at a time; the twin of graph.py."""
+"""The patch-similarity graph, a block of rows at a time: CPU kernels."""
 
 from __future__ import annotations
 
