@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core import kernels, patch_graph, resolution, safety, video
+from graph_depth_refiner.core import kernels, output, patch_graph, resolution, video
 from graph_depth_refiner.core.kernels import Kernels
-from graph_depth_refiner.core.minimise import minimise, Solution
+from graph_depth_refiner.core.minimise import minimise
 from graph_depth_refiner.core.observation import measure, Measured
 from graph_depth_refiner.core.start import begin, median
+from graph_depth_refiner.core.types import Problem, Solution
 from graph_depth_refiner.frame import Frame, Intrinsics, Provenance, Refined, Status
 
 NO_FRAMES = np.zeros((1, 1), np.float32)
@@ -114,10 +115,10 @@ class DepthRefiner:
                             clock)
         weights = video.aware(k, graph.weights, start, level, config)
         clock.done('depth-aware')
-        solution = minimise(
-            k, start.planes, weights, start.d, start.m, level.sigma, config,
-            past.memory if past and not start.scene_change else None, deadline(clock, config),
-            level.guide, level.d)
+        memory = past.memory if past and not start.scene_change else None
+        problem = Problem(start.planes, weights, start.d, start.m, level.sigma, level.d,
+                          level.guide, memory)
+        solution = minimise(k, problem, config, deadline(clock, config))
         clock.done('solve')
         if solution.status in (Status.WORSE, Status.DIVERGED):
             self.reset()
@@ -127,8 +128,8 @@ class DepthRefiner:
         large = video.full_planes(k, solution.x, full, level)
         clock.done('lift')
         if solution.status is Status.WORSE:
-            return safety.as_input(frame, measured, k.numpy(large), solution.status,
-                                   solution.energy, clock.milliseconds)
+            return output.as_measured(
+                frame, measured, k.numpy(large), solution, clock.milliseconds)
         return finish(k, solution, large, measured, config, clock, start.frame_count,
                       graph.hit_rate)
 
@@ -139,16 +140,16 @@ class DepthRefiner:
         clock.done('graph')
         start = begin(self._kernels, measured, weights, self.config, frame.image)
         clock.done('start')
-        solution = minimise(
-            self._kernels, start.planes, start.weights, start.d, start.m, measured.unit,
-            self.config, deadline=deadline(clock, self.config), guide=guide)
+        problem = Problem(
+            start.planes, start.weights, start.d, start.m, measured.unit, guide=guide)
+        solution = minimise(self._kernels, problem, self.config, deadline(clock, self.config))
         clock.done('solve')
         k, planes = self._kernels, solution.x
         if self.config.planes.final_median:
             planes = k.array(median(k.numpy(planes)))
         if solution.status is Status.WORSE:
-            return safety.as_input(frame, measured, k.numpy(planes), solution.status,
-                                   solution.energy, clock.milliseconds)
+            return output.as_measured(
+                frame, measured, k.numpy(planes), solution, clock.milliseconds)
         return finish(k, solution, planes, measured, self.config, clock, k.array(NO_FRAMES))
 
 

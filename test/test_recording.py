@@ -32,7 +32,7 @@ from graph_depth_refiner.lab.evaluation.recording.sources import Recording
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 
 NAMES = ('input', 'bilateral', 'running-average', 'ours')
-EARLY = ('--first', '4', '--every', '3', '--frames', '2', '--set', 'iterations=2')
+EARLY = ('--first', '4', '--every', '3', '--frames', '2', '--set', 'solver.iterations=2')
 MEASURES = {'plane', 'edge', 'flying', 'plane_normals', 'jitter', 'invented', 'ms'}
 
 
@@ -197,7 +197,7 @@ def test_judged_frames_leave_enough_before_and_after(length, kind, expected):
 
 def test_every_method_runs():
     recording = in_memory(SyntheticStream(3, (48, 36)), 3)
-    config = preset('realtime', iterations=2)
+    config = preset('realtime', **{'solver.iterations': 2})
     setting = Setting(recording, SENSOR, False, config)
     for name in (*METHODS, 'ours:iterations=3+reg_lambda=5'):
         if name in ('paper', 'ours-converged'):

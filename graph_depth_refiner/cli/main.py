@@ -39,6 +39,7 @@ COMMANDS = {
     'evaluate kitti': (EVALUATE, 'compare with other methods on KITTI stereo'),
     'evaluate icl': (EVALUATE, 'compare with other methods on ICL-NUIM, with noise'),
     'evaluate tum': (EVALUATE, 'compare with other methods on withheld spots of TUM RGB-D'),
+    'evaluate folder': (EVALUATE, 'compare with other methods on a folder with true depth'),
     'evaluate recording': (
         'graph_depth_refiner.lab.evaluation.recording.command',
         'compare with other methods on a recording, without ground truth'),

@@ -15,15 +15,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 import math
 import time
 from typing import Any
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.kernels import Kernels
-from graph_depth_refiner.core.problem import Memory, Terms
 from graph_depth_refiner.core.pyramid import coarser, finer
+from graph_depth_refiner.core.types import Problem, Solution, Terms
 from graph_depth_refiner.frame import Status
 
 # Converged mode begins with this learning rate, looks at the energy once in so many steps,
@@ -37,63 +37,49 @@ LAST_RATE = 3e-3
 ROUNDING = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Where the minimisation ended."""
-
-    x: Any  # 3 H W
-    status: Status
-    iterations: int
-    energy: float
-    memory: Memory | None
-
-
-def minimise(
-        k: Kernels, x: Any, w: Any, d: Any, m: Any, unit: float, config: RefinerConfig,
-        memory: Memory | None = None, deadline: float = math.inf, guide: Any = None,
-        measured: Any = None) -> Solution:
+def minimise(k: Kernels, problem: Problem, config: RefinerConfig, deadline: float = math.inf
+             ) -> Solution:
     """
-    Lower the energy of the planes x, 3 H W, to at most that of the measurement itself.
+    Lower the energy of the planes to at most that of the measurement itself.
 
-    The measurement, H W and 0 where there is none, is d unless d is already better than it.
-    The guide is needed for the graphs of coarser levels only; the deadline is as of
+    If it ends higher, the measurement is returned instead. The deadline is as of
     time.perf_counter.
     """
-    if guide is not None and config.solver.levels > 1:
-        x = _start_from_below(k, x, d, m, unit, config, deadline, guide)
-    terms = Terms(config.energy.reg_lambda, config.energy.reg_alpha, config.energy.regulariser)
-    known, valid = (d, m > 0) if measured is None else (measured, measured > 0)
+    if problem.guide is not None and config.solver.levels > 1:
+        problem = replace(problem, x=_solve_coarser(k, problem, config, deadline))
+    x, measured = problem.x, problem.measured
+    known, valid = (problem.d, problem.m > 0) if measured is None else (measured, measured > 0)
     raw = x + 0  # a copy in numpy and torch alike
     raw[0] = k.where(valid, known, x[0])
+    terms = Terms(config.energy.reg_lambda, config.energy.reg_alpha, config.energy.regulariser)
+    start = (x, problem.w, problem.d, problem.m, problem.unit, terms)
     if config.solver.method == 'irls':
-        return _irls(k.irls, (x, w, d, m, unit, terms), raw, config, deadline)
-    return _adam(k.adam, (x, w, d, m, unit, terms, memory), raw, config, deadline)
+        state = k.irls.init(*start)
+        status = _reweighted_steps(k.irls, state, config, deadline)
+        return _solution(k.irls, state, raw, status, None)
+    state = k.adam.init(*start, problem.memory)
+    steps = _steps_until_settled if config.solver.mode == 'converged' else _fixed_steps
+    status = steps(k.adam, state, config, deadline)
+    return _solution(k.adam, state, raw, status, k.adam.memory(state))
 
 
-def _start_from_below(k, x, d, m, unit, config, deadline, guide) -> Any:
+def _solve_coarser(k: Kernels, problem: Problem, config: RefinerConfig, deadline: float) -> Any:
     """Solve the next coarser level and return its planes at this one."""
     ratio = config.solver.level_ratio
-    small = coarser(guide, ratio)
-    if min(small.shape[-2:]) <= config.graph.window:
-        return x
+    guide = coarser(problem.guide, ratio)
+    if min(guide.shape[-2:]) <= config.graph.window:
+        return problem.x
     below = config.with_values(
         **{'solver.levels': config.solver.levels - 1,
            'energy.reg_lambda': config.energy.reg_lambda_coarse or config.energy.reg_lambda})
-    start = coarser(x, ratio)  # 3 h w
+    start = coarser(problem.x, ratio)  # 3 h w
     start[1:] *= ratio  # slopes are per pixel
     solution = minimise(
-        k, start, k.build_graph(small, below), coarser(d, ratio), coarser(m, ratio),
-        unit, below, None, deadline, small)
-    planes = finer(solution.x, ratio, x)  # 3 H W
+        k, Problem(start, k.build_graph(guide, below), coarser(problem.d, ratio),
+                   coarser(problem.m, ratio), problem.unit, guide=guide), below, deadline)
+    planes = finer(solution.x, ratio, problem.x)  # 3 H W
     planes[1:] /= ratio
     return planes
-
-
-def _adam(solver, problem, raw, config, deadline) -> Solution:
-    state = solver.init(*problem)
-    run = _settle if config.solver.mode == 'converged' else _fixed_steps
-    status = run(solver, state, config, deadline)
-    return _solution(solver, state, raw, status, solver.memory(state))
 
 
 def _fixed_steps(solver, state, config, deadline) -> Status:
@@ -111,7 +97,7 @@ def _fixed_steps(solver, state, config, deadline) -> Status:
     return Status.REFINED
 
 
-def _settle(solver, state, config, deadline) -> Status:
+def _steps_until_settled(solver, state, config, deadline) -> Status:
     """Take smaller and smaller steps until the energy changes no more."""
     rate, energy = FIRST_RATE, solver.energy(state)
     for k in range(config.solver.max_iterations):
@@ -128,25 +114,21 @@ def _settle(solver, state, config, deadline) -> Status:
     return Status.NOT_CONVERGED
 
 
-def _irls(solver, problem, raw, config, deadline) -> Solution:
+def _reweighted_steps(solver, state, config, deadline) -> Status:
     """Re-weigh and solve: for the steps of realtime mode, or until the energy settles."""
     converged = config.solver.mode == 'converged'
-    state = solver.init(*problem)
     inner = config.solver.cg_iterations
     energy = solver.energy(state) if converged else math.inf
-    status = Status.NOT_CONVERGED if converged else Status.REFINED
     for _ in range(
             (config.solver.max_iterations if converged else config.solver.iterations) // inner):
         if time.perf_counter() > deadline:
-            status = Status.BUDGET
-            break
+            return Status.BUDGET
         solver.step(state, inner)
         if converged:
             before, energy = energy, solver.energy(state)
             if abs(before - energy) <= config.solver.tolerance * before:
-                status = Status.CONVERGED
-                break
-    return _solution(solver, state, raw, status, None)
+                return Status.CONVERGED
+    return Status.NOT_CONVERGED if converged else Status.REFINED
 
 
 def _solution(solver, state, raw, status, memory) -> Solution:

@@ -35,20 +35,20 @@ from graph_depth_refiner.core.plane_fit import (
     CLOSE,
     FAR,
     FLAT,
+    GUIDE_SHARE,
     LEAST_AGREE,
     LEAST_PIXELS,
     LEAST_SPREAD,
-    NONE,
-    OWN_CAP,
-    OWN_SHARE,
+    MISFIT_CAP,
+    MISFIT_SHARE,
+    NO_PLANE,
     RIDGE,
-    SHADE_SHARE,
-    SPENT,
+    USED_SHARE,
 )
 
 _SUMS = 11  # weight, x, y, xx, xy, yy, d, xd, yd, dd, guide
 _FIT = 6  # d, ux, uy, variance, mean guide, weight
-_NONE = np.float32(NONE)
+_NO_PLANE = np.float32(NO_PLANE)
 _MIDDLE = np.float32(0.5 * (CELL - 1))
 
 
@@ -145,7 +145,7 @@ def _fit_row(window, row, least, margin, fit_d, fit_x, fit_y, fit_variance, fit_
         variance = dd - 2 * (ux * xd + uy * yd) + ux * ux * xx + 2 * ux * uy * xy \
             + uy * uy * yy
         # three parameters are taken from the data
-        variance = max(variance, 0.0) * s0 / (max(s0, least) - SPENT * least)
+        variance = max(variance, 0.0) * s0 / (max(s0, least) - USED_SHARE * least)
         spread = xx + yy - math.sqrt((xx - yy) * (xx - yy) + 4 * xy * xy)
         found = s0 >= least and spread >= 2 * LEAST_SPREAD
         right, low = CELL * float(column) + 0.5 * (CELL - 1) - x, row - y
@@ -153,28 +153,29 @@ def _fit_row(window, row, least, margin, fit_d, fit_x, fit_y, fit_variance, fit_
         fit_d[to] = d + ux * right + uy * low if found else 0.0
         fit_x[to] = ux if found else 0.0
         fit_y[to] = uy if found else 0.0
-        fit_variance[to] = variance if found else _NONE
+        fit_variance[to] = variance if found else _NO_PLANE
         fit_guide[to] = shade[column] * scale if found else 0.0
         fit_weight[to] = s0 if found else 0.0
 
 
 @njit(parallel=True, **FUSED)
 def _select(d, m, guide, fits, window_radii, less, noise, shade, planes, cost):
-    """Give every pixel the best of nine windows of each reach around it, the widest first."""
+    """Give every pixel the best of nine windows of each radius around it, the widest first."""
     height, width = d.shape
     room = fits.shape[3]
     for row in prange(height):
         y = np.int64(row)
-        own, best = np.zeros((3, room), np.float32), np.empty((4, room), np.float32)
+        pixels, best = np.zeros((3, room), np.float32), np.empty((4, room), np.float32)
         for side in range(CELL):  # pixels at the same place of their cells
             count = (width - side + CELL - 1) // CELL
             for c in range(count):
                 x = CELL * c + side
-                own[0, c] = d[y, x]
-                own[1, c] = np.float32(OWN_SHARE) * m[y, x]
-                own[2, c] = guide[y, x]
+                pixels[0, c] = d[y, x]
+                pixels[1, c] = np.float32(MISFIT_SHARE) * m[y, x]
+                pixels[2, c] = guide[y, x]
             for first in range(0, count, LANES):
-                _choose(own, U(first), fits, y, side, window_radii, less, noise, shade, best)
+                _choose_window(
+                    pixels, U(first), fits, y, side, window_radii, less, noise, shade, best)
             for c in range(count):
                 x = CELL * c + side
                 cost[y, x] = best[0, c]
@@ -184,15 +185,16 @@ def _select(d, m, guide, fits, window_radii, less, noise, shade, planes, cost):
 
 
 @njit(**INLINE)
-def _choose(own, first, fits, y, side, window_radii, less, noise, shade, best):
+def _choose_window(pixels, first, fits, y, side, window_radii, less, noise, shade, best):
     """Choose a window for a run of cells: cost, d, ux and uy of the best go to `best`."""
     margin = window_radii[0]
-    value, weight, grey = load_run(own[0], first), load_run(own[1], first), load_run(own[2], first)
-    cap, shades = spread_run(np.float32(OWN_CAP) * noise), spread_run(shade)
-    none, nothing = spread_run(_NONE), spread_run(np.float32(0))
-    best_cost, best_d, best_x, best_y = none, nothing, nothing, nothing
+    value, weight, grey = (
+        load_run(pixels[0], first), load_run(pixels[1], first), load_run(pixels[2], first))
+    cap, shades = spread_run(np.float32(MISFIT_CAP) * noise), spread_run(shade)
+    none, zero = spread_run(_NO_PLANE), spread_run(np.float32(0))
+    best_cost, best_d, best_x, best_y = none, zero, zero, zero
     for k in range(window_radii.size):
-        least, least_d, least_x, least_y = none, nothing, nothing, nothing
+        least, least_d, least_x, least_y = none, zero, zero, zero
         for dy in range(-window_radii[k], window_radii[k] + 1, window_radii[k]):
             row = y // CELL + dy
             below = spread_run(np.float32(y - CELL * row) - _MIDDLE)
@@ -210,8 +212,8 @@ def _choose(own, first, fits, y, side, window_radii, less, noise, shade, best):
                 least_d = choose_run(better, plane, least_d)
                 least_x = choose_run(better, ux, least_x)
                 least_y = choose_run(better, uy, least_y)
-        patient = spread_run(less if k > 0 else np.float32(1))
-        better = less_run(least, best_cost * patient)
+        bonus = spread_run(less if k > 0 else np.float32(1))
+        better = less_run(least, best_cost * bonus)
         best_cost = choose_run(better, least, best_cost)
         best_d = choose_run(better, least_d, best_d)
         best_x = choose_run(better, least_x, best_x)
@@ -225,13 +227,13 @@ def _choose(own, first, fits, y, side, window_radii, less, noise, shade, best):
 @njit(inline='always')
 def _agrees(other, weight, value, plane, px, py, close):
     """Tell whether a neighbour is close to a measurement and not to its plane."""
-    there = plane[0] + plane[1] * px + plane[2] * py
-    return weight > 0 and abs(other - value) < close and abs(other - there) > close
+    predicted = plane[0] + plane[1] * px + plane[2] * py
+    return weight > 0 and abs(other - value) < close and abs(other - predicted) > close
 
 
 @njit(nogil=True, cache=True)
 def _agreeing(d, m, y, x, plane, close):
-    """Count the neighbours that do."""
+    """Count the neighbours that agree."""
     height, width = d.shape
     count = 0
     for v in range(max(0, y - 2), min(height, y + 3)):
@@ -295,16 +297,16 @@ def fit_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
     margin = window_radii[0]  # the widest; beyond the image there are no planes
     padded = np.zeros(
         (len(window_radii), _FIT, rows + 2 * margin, columns + 2 * margin + LANES), np.float32)
-    padded[:, 3] = _NONE
+    padded[:, 3] = _NO_PLANE
     for k, radius in enumerate(window_radii):
         _fit(sums, radius, LEAST_PIXELS * typical, margin, padded[k])
     planes = np.empty((3, height, width), np.float32)
     cost = np.empty((height, width), np.float32)
     noise = sigma * sigma
     _select(d, m, guide, padded, np.array(window_radii), np.float32(1 / wide_window_bonus),
-            np.float32(noise), np.float32(SHADE_SHARE * noise / color_sigma ** 2), planes, cost)
+            np.float32(noise), np.float32(GUIDE_SHARE * noise / color_sigma ** 2), planes, cost)
     radius = margin
-    while cost.max() >= _NONE and radius < rows + columns:  # inside a large hole
+    while cost.max() >= _NO_PLANE and radius < rows + columns:  # inside a large hole
         radius *= 2
         _fit(sums, radius, LEAST_PIXELS * typical, margin, padded[0])
         _fill(planes, cost, padded[0, :, margin:margin + rows, margin:margin + columns])
@@ -315,9 +317,9 @@ def fit_planes(d: np.ndarray, m: np.ndarray, guide: np.ndarray, sigma: float,
 
 def _fill(planes: np.ndarray, cost: np.ndarray, fits: np.ndarray) -> None:
     """Give pixels without a plane that of the window around them, if that has one."""
-    y, x = np.nonzero(cost >= NONE)
+    y, x = np.nonzero(cost >= NO_PLANE)
     fit = fits[:, y // CELL, x // CELL]  # 6 N
-    found = fit[3] < NONE
+    found = fit[3] < NO_PLANE
     y, x, fit = y[found], x[found], fit[:, found]
     centre = 0.5 * (CELL - 1)
     planes[1:, y, x] = fit[1:3]

@@ -18,24 +18,10 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import pad
 
+from graph_depth_refiner.core import plane_fit as stage
 from graph_depth_refiner.core.neighbours_torch import neighbour
-from graph_depth_refiner.core.plane_fit import (
-    CELL,
-    CLOSE,
-    FAR,
-    FLAT,
-    LEAST_AGREE,
-    LEAST_PIXELS,
-    LEAST_SPREAD,
-    NONE,
-    OWN_CAP,
-    OWN_SHARE,
-    RIDGE,
-    SHADE_SHARE,
-    SPENT,
-)
 
-_CENTRE = 0.5 * (CELL - 1)  # of a cell, in pixels from its first one
+_CENTRE = 0.5 * (stage.CELL - 1)  # of a cell, in pixels from its first one
 
 
 def fit_planes(d: torch.Tensor, m: torch.Tensor, guide: torch.Tensor, sigma: float,
@@ -43,9 +29,9 @@ def fit_planes(d: torch.Tensor, m: torch.Tensor, guide: torch.Tensor, sigma: flo
                ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return planes 3 H W and their cost H W from the measurement alone."""
     sums = _integral(d, m, guide)  # 11 rows+1 columns+1
-    least = LEAST_PIXELS * sums[0, -1, -1] / (m != 0).sum().clamp(min=1)
-    shade = SHADE_SHARE * sigma ** 2 / color_sigma ** 2
-    planes, cost = d.new_zeros((3, *d.shape)), torch.full_like(d, NONE)
+    least = stage.LEAST_PIXELS * sums[0, -1, -1] / (m != 0).sum().clamp(min=1)
+    shade = stage.GUIDE_SHARE * sigma ** 2 / color_sigma ** 2
+    planes, cost = d.new_zeros((3, *d.shape)), torch.full_like(d, stage.NO_PLANE)
     for k, radius in enumerate(window_radii):
         fits = _fit(sums, radius, least).to(d.dtype)
         found, price = _shiftable_windows(d, m, guide, fits, radius, sigma, shade)
@@ -69,8 +55,8 @@ def _integral(d: torch.Tensor, m: torch.Tensor, guide: torch.Tensor) -> torch.Te
     terms = torch.stack((
         torch.ones_like(value), x, y, x * x, x * y, y * y, value, value * x, value * y,
         value * value, guide.double())) * m  # 11 H W
-    terms = pad(terms, (1, -width % CELL, 1, -height % CELL))
-    return terms.cumsum(1).cumsum(2)[:, ::CELL, ::CELL]
+    terms = pad(terms, (1, -width % stage.CELL, 1, -height % stage.CELL))
+    return terms.cumsum(1).cumsum(2)[:, ::stage.CELL, ::stage.CELL]
 
 
 def _fit(sums: torch.Tensor, radius: int, least: torch.Tensor) -> torch.Tensor:
@@ -86,17 +72,18 @@ def _fit(sums: torch.Tensor, radius: int, least: torch.Tensor) -> torch.Tensor:
     x, y, xx, xy, yy, d, xd, yd, dd, mean = s[1:] / weight
     xx, xy, yy = xx - x * x, xy - x * y, yy - y * y
     xd, yd, dd = xd - x * d, yd - y * d, dd - d * d
-    known = known & (xx + yy - torch.hypot(xx - yy, 2 * xy) >= 2 * LEAST_SPREAD)
-    determinant = (xx + RIDGE) * (yy + RIDGE) - xy * xy
-    ux = (xd * (yy + RIDGE) - yd * xy) / determinant
-    uy = (yd * (xx + RIDGE) - xd * xy) / determinant
+    known = known & (xx + yy - torch.hypot(xx - yy, 2 * xy) >= 2 * stage.LEAST_SPREAD)
+    determinant = (xx + stage.RIDGE) * (yy + stage.RIDGE) - xy * xy
+    ux = (xd * (yy + stage.RIDGE) - yd * xy) / determinant
+    uy = (yd * (xx + stage.RIDGE) - xd * xy) / determinant
     variance = dd - 2 * (ux * xd + uy * yd) + ux * ux * xx + 2 * ux * uy * xy + uy * uy * yy
     # three parameters are taken from the data
-    freedom = torch.where(known, weight - SPENT * least, 1)
+    freedom = torch.where(known, weight - stage.USED_SHARE * least, 1)
     variance = variance.clamp(min=0) * weight / freedom
-    value = d + ux * (CELL * column + _CENTRE - x) + uy * ((CELL * row + _CENTRE)[:, None] - y)
+    middle_x, middle_y = stage.CELL * column + _CENTRE, stage.CELL * row[:, None] + _CENTRE
+    value = d + ux * (middle_x - x) + uy * (middle_y - y)
     fits = torch.stack((value, ux, uy, variance, mean))
-    nothing = fits.new_tensor((0, 0, 0, NONE, 0))[:, None, None]
+    nothing = fits.new_tensor((0, 0, 0, stage.NO_PLANE, 0))[:, None, None]
     return torch.where(known, fits, nothing)  # 5 rows columns
 
 
@@ -111,9 +98,9 @@ def _fill(planes: torch.Tensor, cost: torch.Tensor, fits: torch.Tensor
           ) -> tuple[torch.Tensor, torch.Tensor]:
     """Give pixels without a plane that of the window around them, if that has one."""
     y, x = _cells(cost)
-    value, ux, uy, variance, _ = fits[:, y // CELL, x // CELL]  # H W each
-    value = value + ux * (x % CELL - _CENTRE) + uy * (y % CELL - _CENTRE)
-    missing = (cost >= NONE) & (variance < NONE)
+    value, ux, uy, variance, _ = fits[:, y // stage.CELL, x // stage.CELL]  # H W each
+    value = value + ux * (x % stage.CELL - _CENTRE) + uy * (y % stage.CELL - _CENTRE)
+    missing = (cost >= stage.NO_PLANE) & (variance < stage.NO_PLANE)
     return (torch.where(missing, torch.stack((value, ux, uy)), planes),
             torch.where(missing, variance, cost))
 
@@ -122,16 +109,17 @@ def _shiftable_windows(d, m, guide, fits, radius, sigma, shade):
     """Return for every pixel the cheapest of the nine windows `radius` cells apart."""
     y, x = _cells(d)
     rows, columns = fits.shape[1:]
-    planes, cost = d.new_zeros((3, *d.shape)), torch.full_like(d, NONE)
+    planes, cost = d.new_zeros((3, *d.shape)), torch.full_like(d, stage.NO_PLANE)
     for dy in (-radius, 0, radius):
         for dx in (-radius, 0, radius):
-            r, c = y // CELL + dy, x // CELL + dx
+            r, c = y // stage.CELL + dy, x // stage.CELL + dx
             inside = (r >= 0) & (r < rows) & (c >= 0) & (c < columns)
             value, ux, uy, variance, mean = fits[
                 :, r.clamp(0, rows - 1), c.clamp(0, columns - 1)]  # H W each
-            value = value + ux * (x - CELL * c - _CENTRE) + uy * (y - CELL * r - _CENTRE)
-            misfit = OWN_SHARE * m * (d - value).square().clamp(max=OWN_CAP * sigma ** 2)
-            total = variance + misfit + shade * (guide - mean).square()
+            right, low = x - stage.CELL * c - _CENTRE, y - stage.CELL * r - _CENTRE
+            value = value + ux * right + uy * low
+            misfit = (d - value).square().clamp(max=stage.MISFIT_CAP * sigma ** 2)
+            total = variance + stage.MISFIT_SHARE * m * misfit + shade * (guide - mean).square()
             better = inside & (total < cost)
             planes = torch.where(better, torch.stack((value, ux, uy)), planes)
             cost = torch.where(better, total, cost)
@@ -140,7 +128,7 @@ def _shiftable_windows(d, m, guide, fits, radius, sigma, shade):
 
 def _refit_thin_structures(d, m, sigma, planes, cost):
     """Refit where a few neighbours agree with a measurement and not with its plane."""
-    far, close = FAR * sigma, CLOSE * sigma
+    far, close = stage.FAR * sigma, stage.CLOSE * sigma
     count = torch.zeros_like(d)
     sums = torch.zeros((9, *d.shape), dtype=torch.float64, device=d.device)
     for dy in range(-2, 3):
@@ -154,9 +142,9 @@ def _refit_thin_structures(d, m, sigma, planes, cost):
             sums += torch.stack((w, w * dx, w * dy, w * off, w * dx * dx, w * dx * dy,
                                  w * dy * dy, w * dx * off, w * dy * off))
     # the pixel itself is among those that agree
-    refit = (m > 0) & ((d - planes[0]).abs() > far) & (count > LEAST_AGREE)
+    refit = (m > 0) & ((d - planes[0]).abs() > far) & (count > stage.LEAST_AGREE)
     ax, ay, ad, xx, xy, yy, xd, yd = sums[1:] / torch.where(refit, sums[0], 1)
-    xx, xy, yy = xx - ax * ax + FLAT, xy - ax * ay, yy - ay * ay + FLAT
+    xx, xy, yy = xx - ax * ax + stage.FLAT, xy - ax * ay, yy - ay * ay + stage.FLAT
     xd, yd = xd - ax * ad, yd - ay * ad
     determinant = xx * yy - xy * xy
     ux, uy = (xd * yy - yd * xy) / determinant, (yd * xx - xd * xy) / determinant

@@ -11,19 +11,30 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the plain and the fused vote have in common."""
+"""
+Selection of one plane for every pixel among the candidate planes around it.
+
+Candidates are the fitted and the warped planes of the pixel and of its neighbours. A plane
+costs its distance to the measurements and to the warped planes in a window of support, each
+capped and weighted by similarity of colour and by distance: adaptive support weights (Yoon and
+Kweon, PAMI 2006) on slanted support windows (PatchMatch Stereo: Bleyer et al., BMVC 2011). Only
+pixels whose candidates differ are looked at. Without `slopes` planes that differ in slope only
+are taken as equal.
+"""
 
 from __future__ import annotations
 
-REACH = 3  # pixels; voters are all within 2 pixels, and 8 farther ones
-VOTERS = tuple((dy, dx) for dy in range(-REACH, REACH + 1) for dx in range(-REACH, REACH + 1)
-               if max(abs(dy), abs(dx)) < REACH or (dy % REACH == 0 and dx % REACH == 0))
+RADIUS = 3  # pixels; the support is all pixels within 2, and 8 farther ones
+SUPPORT = tuple(
+    (dy, dx) for dy in range(-RADIUS, RADIUS + 1) for dx in range(-RADIUS, RADIUS + 1)
+    if max(abs(dy), abs(dx)) < RADIUS or (dy % RADIUS == 0 and dx % RADIUS == 0))
+# where candidates are looked for: fitted and warped planes near by, fitted ones farther off
 NEAR = ((0, 0), (-1, 0), (0, -1), (0, 1), (1, 0))
 FAR = ((-2, -2), (-2, 0), (-2, 2), (0, -2), (0, 2), (2, -2), (2, 0), (2, 2))
-DIFFERENT = 1.5  # in noise units: planes whose values differ by more are two ...
+DIFFERENT = 1.5  # noise units: planes whose values differ by more are two ...
 STEEP = 6.0  # ... pixels: and those whose slopes make a unit of difference over so many
-CAP = 3.0  # in noise units: what a voter minds at most
-WARPED_SHARE = 0.1  # of a frame's evidence: what a carried plane's voice counts
-FAR_FADE = 0.08  # 1/px^2: how fast a voter's weight fades with its distance
-# A voter's weight is (1 - t / FADED)^8 up to t = FADED, which is close to exp(-t) and cheap.
+CAP = 3.0  # noise units: what a pixel of the support costs at most, as it may be an outlier
+WARPED_SHARE = 0.1  # weight of a warped plane for each frame it counts for
+FAR_FADE = 0.08  # 1/px^2: how fast the weight of the support fades with distance
+# The weight is (1 - t / FADED)^8 up to t = FADED, which is close to exp(-t) and cheap.
 FADED = 8.0

@@ -17,38 +17,28 @@ from __future__ import annotations
 
 import torch
 
+from graph_depth_refiner.core import plane_selection as stage
 from graph_depth_refiner.core.neighbours_torch import neighbour
-from graph_depth_refiner.core.plane_selection import (
-    CAP,
-    DIFFERENT,
-    FADED,
-    FAR,
-    FAR_FADE,
-    NEAR,
-    STEEP,
-    VOTERS,
-    WARPED_SHARE,
-)
 
 
 def select_planes(d: torch.Tensor, m: torch.Tensor, color: torch.Tensor, start: torch.Tensor,
                   warped: torch.Tensor, frame_count: torch.Tensor, warped_color: torch.Tensor,
                   sigma: float, color_sigma: float, slopes: bool = True) -> torch.Tensor:
     """Return for every pixel the candidate plane, 3 H W, of the least cost."""
-    steep = STEEP if slopes else 0.0
+    steep = stage.STEEP if slopes else 0.0
     color, warped_color = color.to(d.dtype), warped_color.to(d.dtype)
     planes, is_candidate = _candidates(start, warped, frame_count, sigma, steep)  # N 3 H W, N H W
     is_candidate[1:] &= _ambiguous(start, warped, frame_count, sigma, steep)
     costs = torch.where(is_candidate, 0, torch.inf).to(d.dtype)  # N H W
-    for dy, dx in VOTERS:
+    for dy, dx in stage.SUPPORT:
         predicted = planes[:, 0] + planes[:, 1] * dx + planes[:, 2] * dy  # N H W
         for values, weights, shown, share in (
-                (d, m, color, 1.0), (warped[0], frame_count, warped_color, WARPED_SHARE)):
+                (d, m, color, 1.0), (warped[0], frame_count, warped_color, stage.WARPED_SHARE)):
             similar = _color_weight(color, neighbour(shown, dy, dx), color_sigma,
-                                    FAR_FADE * (dx * dx + dy * dy))
+                                    stage.FAR_FADE * (dx * dx + dy * dy))
             weight = share * similar * neighbour(weights, dy, dx)  # H W
             off = (neighbour(values, dy, dx) - predicted).abs()
-            costs += weight * off.clamp(max=CAP * sigma)
+            costs += weight * off.clamp(max=stage.CAP * sigma)
     best = costs.argmin(dim=0)[None, None].expand(1, *start.shape)  # 1 3 H W
     return planes.gather(0, best)[0]
 
@@ -56,10 +46,10 @@ def select_planes(d: torch.Tensor, m: torch.Tensor, color: torch.Tensor, start: 
 def _candidates(start, warped, frame_count, sigma, steep):
     """Return the planes around each pixel and which of them are new; its own comes first."""
     planes, is_candidate = [], []
-    for n, (dy, dx) in enumerate(NEAR + FAR):
+    for n, (dy, dx) in enumerate(stage.NEAR + stage.FAR):
         in_image = neighbour(torch.ones_like(frame_count), dy, dx) > 0
         fields = [(start, in_image), (warped, neighbour(frame_count, dy, dx) > 0)]
-        for field, known in fields[:2 if n < len(NEAR) else 1]:
+        for field, known in fields[:2 if n < len(stage.NEAR) else 1]:
             plane = _plane_at(field, dy, dx)
             new = known & (plane[0] > 0)
             for other, was_candidate in zip(planes, is_candidate):
@@ -78,7 +68,7 @@ def _plane_at(field, dy, dx):
 def _ambiguous(start, warped, frame_count, sigma, steep):
     """Return where planes farther off, or the warped one, differ from that of the pixel, H W."""
     differs = (frame_count > 0) & ~_same(start, warped, sigma, steep)
-    for dy, dx in FAR:
+    for dy, dx in stage.FAR:
         in_image = neighbour(torch.ones_like(frame_count), dy, dx) > 0
         differs |= in_image & ~_same(start, _plane_at(start, dy, dx), sigma, steep)
     return differs
@@ -86,10 +76,10 @@ def _ambiguous(start, warped, frame_count, sigma, steep):
 
 def _same(one, other, sigma, steep):
     slope_change = (one[1:] - other[1:]).abs().sum(dim=0) * steep
-    return ((one[0] - other[0]).abs() <= DIFFERENT * sigma) & (slope_change <= sigma)
+    return ((one[0] - other[0]).abs() <= stage.DIFFERENT * sigma) & (slope_change <= sigma)
 
 
 def _color_weight(color, other, color_sigma, far):
     color_distance = (color - other).square().sum(dim=0)  # H W
     faded = color_distance * (0.5 / (255.0 * color_sigma) ** 2) + far
-    return (1 - faded / FADED).clamp(min=0) ** 8
+    return (1 - faded / stage.FADED).clamp(min=0) ** 8

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Solve at a fraction of the resolution and lift the planes: a plane is exact at any."""
+"""Solve at a fraction of the resolution and upsample the planes: a plane is exact at any."""
 
 from __future__ import annotations
 

@@ -22,23 +22,24 @@ from graph_depth_refiner.core.temporal import (
     BIAS,
     CLIP,
     IMAGE,
-    IMAGE_REACH,
+    IMAGE_RADIUS,
     MISFIT,
     OUTLIER,
-    REACH,
+    RADIUS,
     SAME,
     SAME_SLOPE,
 )
 
-_REACHES = (REACH, REACH, REACH, IMAGE_REACH)  # of the means of the maps
-# The sums along a row are written out for these reaches; unsigned indices are fast.
+_RADII = (RADIUS, RADIUS, RADIUS, IMAGE_RADIUS)  # of the means of the maps
+# The sums along a row are written out for these radii; unsigned indices are fast.
 _ONE, _TWO, _THREE, _FOUR = (np.uint64(k) for k in (1, 2, 3, 4))
 _FAST = {'parallel': True, 'nogil': True, 'cache': True, 'fastmath': True}
 
 
 def consistency_gate(d: np.ndarray, m: np.ndarray, color: np.ndarray, warped: np.ndarray,
-          frame_count: np.ndarray, warped_color: np.ndarray, sigma: float) -> np.ndarray:
-    """Return how far the carried planes are believed, H W in [0, 1]."""
+                     frame_count: np.ndarray, warped_color: np.ndarray, sigma: float
+                     ) -> np.ndarray:
+    """Return the weight of the warped planes, H W in [0, 1]."""
     maps = np.empty((4, *d.shape), np.float32)
     _residuals(d, m, color, warped[0], frame_count, warped_color, np.float32(1 / sigma), maps)
     result = np.empty(d.shape, np.float32)
@@ -66,14 +67,14 @@ def _residuals(d, m, color, warped, frame_count, warped_color, inverse, maps):
 
 @njit(**_FAST)
 def _consistency_gate(maps, frame_count, result):
-    """Believe by the means of the maps around every pixel; the image is mirrored beyond."""
+    """Weigh by the means of the maps around every pixel; the image is mirrored beyond."""
     height, width = frame_count.shape
     for row in prange(height):
         y = np.int64(row)
         sums = np.zeros((4, width + 4), np.float32)
         for k in range(4):
-            reach = _REACHES[k]
-            for dy in range(-reach, reach + 1):
+            radius = _RADII[k]
+            for dy in range(-radius, radius + 1):
                 _add(maps[k, _mirrored(y + dy, height)], sums[k])
             for x in (-2, -1, width, width + 1):
                 sums[k, x + 2] = sums[k, _mirrored(x, width) + 2]
@@ -116,7 +117,7 @@ def _falling(value, limits):
 def fuse(d: np.ndarray, m: np.ndarray, chosen: np.ndarray, warped: np.ndarray,
          frame_count: np.ndarray, sigma: float, limit: float
          ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return planes 3 H W to start from, data d and m, and the evidence left, H W each."""
+    """Return planes 3 H W to start from, data d and m, and the frames they count for, H W."""
     planes, data = np.empty_like(chosen), np.empty_like(d)
     weight, left = np.empty_like(m), np.empty_like(m)
     _fuse(d, m, chosen, warped, frame_count, np.float32(sigma), np.float32(limit), planes, data,
@@ -131,9 +132,10 @@ def _fuse(d, m, chosen, warped, frame_count, sigma, limit, planes, data, weight,
     for y in prange(height):
         for x in range(width):
             off = abs(warped[0, y, x] - chosen[0, y, x])
-            turn = (abs(warped[1, y, x] - chosen[1, y, x])
-                    + abs(warped[2, y, x] - chosen[2, y, x])) * np.float32(SAME_SLOPE)
-            n = min(frame_count[y, x], limit) if off < same and turn < steep else np.float32(0)
+            slope_change = (abs(warped[1, y, x] - chosen[1, y, x])
+                            + abs(warped[2, y, x] - chosen[2, y, x])) * np.float32(SAME_SLOPE)
+            n = min(frame_count[y, x], limit) if off < same and slope_change < steep \
+                else np.float32(0)
             gain = np.float32(1) / (np.float32(1) + n)
             for k in range(3):
                 old = warped[k, y, x] if n > 0 else chosen[k, y, x]

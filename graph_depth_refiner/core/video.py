@@ -28,8 +28,8 @@ from graph_depth_refiner.core.observation import positive_median, subsample, upp
 from graph_depth_refiner.core.odometry import Motion
 from graph_depth_refiner.core.patch_graph import CachedGraph
 from graph_depth_refiner.core.plane_selection import WARPED_SHARE
-from graph_depth_refiner.core.problem import Memory
 from graph_depth_refiner.core.resolution import Level
+from graph_depth_refiner.core.types import Memory
 from graph_depth_refiner.frame import Frame, Intrinsics
 
 WINDOW_RADII = (8, 4, 2)  # cells from the middle to the rim of the windows planes are fitted in

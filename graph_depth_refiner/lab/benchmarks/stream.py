@@ -30,6 +30,7 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import camera, kernels
 from graph_depth_refiner.core.minimise import minimise
 from graph_depth_refiner.core.observation import measure
+from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.frame import Frame
 from graph_depth_refiner.lab.benchmarks.stream_scores import (
     CAP,
@@ -167,9 +168,9 @@ def _unwarped(steps: int) -> Callable:
                 first = DepthRefiner(
                     config.with_values(**{'temporal.enabled': False, 'solver.scale': 1}))
                 last['planes'] = video_planes(first, frame)
-            solution = minimise(
-                backend, backend.array(last['planes']), backend.build_graph(guide, config), d,
-                backend.array(measured.m), measured.unit, config, last.get('memory'))
+            solution = minimise(backend, Problem(
+                backend.array(last['planes']), backend.build_graph(guide, config), d,
+                backend.array(measured.m), measured.unit, memory=last.get('memory')), config)
             last['planes'], last['memory'] = backend.numpy(solution.x), solution.memory
             planes = last['planes']
             known = planes[0] > 0
@@ -182,7 +183,7 @@ def _unwarped(steps: int) -> Callable:
 def video_planes(refiner: DepthRefiner, frame: Frame) -> np.ndarray:
     """Return the planes, 3 H W, that a refiner ends with."""
     refiner.refine(frame)
-    return refiner.state.planes
+    return refiner._kernels.numpy(refiner.state.planes)
 
 
 # name: (maker, what it is compared with in the bands: a refinement without temporal part)

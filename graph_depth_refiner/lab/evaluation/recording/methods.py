@@ -218,8 +218,9 @@ METHODS: dict[str, Callable[[Setting], Method]] = {
     OURS: lambda s: Refiner(s.config, s.device),
     'ours-alone': lambda s: Refiner(s.config, s.device, alone=True),
     'ours-converged': lambda s: Refiner(
-        s.config.with_values(mode='converged'), s.device, alone=True),
-    'paper': lambda s: Refiner(preset('paper', mode='converged'), s.device, alone=True),
+        s.config.with_values(**{'solver.mode': 'converged'}), s.device, alone=True),
+    'paper': lambda s: Refiner(preset('paper', **{'solver.mode': 'converged'}), s.device,
+                               alone=True),
 }
 
 
