@@ -29,11 +29,12 @@ from graph_depth_refiner.core.history import continues, fuse_history, History, s
 from graph_depth_refiner.core.initialise import gate_edges, initialise
 from graph_depth_refiner.core.kernels import Kernels
 from graph_depth_refiner.core.local_planes import finish_planes
-from graph_depth_refiner.core.minimise import minimise, Problem
+from graph_depth_refiner.core.minimise import data_weight, minimise
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import observe
 from graph_depth_refiner.core.output import as_input, to_refined, unknown
 from graph_depth_refiner.core.patch_graph import update_graph
+from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.core.upsampling import upsample
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 
@@ -141,12 +142,13 @@ class DepthRefiner:
         clock.done('planes')
         memory = history.memory if history and present.kept else None
         solution = minimise(
-            k, Problem.of(k, planes, weights, level, raw, guide.guide), config, memory,
-            clock.deadline(config.solver.time_budget_ms))
+            k, Problem(planes, weights, level.d, data_weight(level), level.fused_unit, raw.d,
+                       guide.guide, memory),
+            config, clock.deadline(config.solver.time_budget_ms))
         clock.done('solve')
 
         # Back to full resolution, where the measurement has the last word
-        planes = finish_planes(k, solution.planes, level, guide, config)
+        planes = finish_planes(k, solution.x, level, guide, config)
         large = upsample(k, planes, level, present, guide.scale, config)
         clock.done('upsample')
         if solution.status in (Status.WORSE, Status.DIVERGED):

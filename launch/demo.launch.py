@@ -31,6 +31,10 @@ from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
+from graph_depth_refiner.lab.synthetic.scene import ROOMS
+from graph_depth_refiner.lab.synthetic.sensors import SENSORS
+from graph_depth_refiner.lab.synthetic.stream import COMMAND_ROOM, COMMAND_SENSOR
+
 PACKAGE = 'graph_depth_refiner'
 REFINER = runpy.run_path(str(Path(__file__).with_name('refiner.launch.py')))
 ARGUMENTS = (
@@ -39,6 +43,8 @@ ARGUMENTS = (
     ('size', '320x240', 'width and height of synthetic frames'),
     ('rate', '10.0', 'frames a second'),
     ('seed', '0', 'of the synthetic room'),
+    ('sensor', COMMAND_SENSOR, 'that measures it: ' + ', '.join(SENSORS)),
+    ('room', COMMAND_ROOM, 'what is in it: ' + ', '.join(ROOMS)),
     ('frames', '30', 'frames that are played to and fro'),
     ('seconds', '8.0', 'how long to compare'),
     ('png', 'demo.png', 'where to write the panel'),
@@ -71,6 +77,7 @@ def start(context):
     camera = Node(executable='demo_camera', parameters=[{
         'source': values['source'], 'path': values['path'], 'rate': rate,
         'seed': int(values['seed']), 'frames': int(values['frames']),
+        'sensor': values['sensor'], 'room': values['room'],
         'size': [int(width), int(height)]}], **common)
     refiner = Node(executable='refiner_node', **common)
     actions = [*REFINER['dds_profile'](True), camera, refiner, monitor, *(

@@ -27,15 +27,22 @@ from graph_depth_refiner.config import preset, PRESETS, RefinerConfig
 
 PROGRAM = 'graph_depth_refiner'
 
+EVALUATE = 'graph_depth_refiner.lab.evaluation.evaluate'
+
 # Command -> module, help. The module has add_arguments(parser) and run(args) -> exit code or
 # None, and is imported only when its command runs.
 COMMANDS = {
     'refine': ('graph_depth_refiner.files.refine_files', 'refine image files'),
     'refine-bag': ('graph_depth_refiner.bags.refine_bag', 'add refined topics to recordings'),
     'make-bag': ('graph_depth_refiner.bags.make_bag', 'turn an RGB-D data set into a recording'),
-    'evaluate': (
-        'graph_depth_refiner.lab.evaluation.evaluate',
-        'compare with other methods on public data'),
+    'evaluate middlebury': (EVALUATE, 'compare with other methods on Middlebury stereo, v3'),
+    'evaluate kitti': (EVALUATE, 'compare with other methods on KITTI stereo'),
+    'evaluate icl': (EVALUATE, 'compare with other methods on ICL-NUIM, with noise'),
+    'evaluate tum': (EVALUATE, 'compare with other methods on withheld spots of TUM RGB-D'),
+    'evaluate folder': (EVALUATE, 'compare with other methods on a folder with true depth'),
+    'evaluate recording': (
+        'graph_depth_refiner.lab.evaluation.recording.command',
+        'compare with other methods on a recording, without ground truth'),
     'demo': ('graph_depth_refiner.lab.demo.command', 'show it on a synthetic or recorded camera'),
     'config': ('graph_depth_refiner.cli.tables', 'show every tunable with its bounds'),
     'warm-up': ('graph_depth_refiner.cli.warm_up', 'compile the kernels ahead of the first frame'),

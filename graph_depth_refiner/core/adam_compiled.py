@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""ADAM in compiled torch: solver.py with its update turned into a few fused kernels."""
+"""ADAM in compiled torch: `adam_torch` with its update compiled into a few kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from functools import cache
 
 import torch
 
-from graph_depth_refiner.core import adam_torch as solver
+from graph_depth_refiner.core import adam_torch
 from graph_depth_refiner.core.adam_torch import energy, finite, init, memory, planes, State, taken
 
 __all__ = [
@@ -32,19 +32,19 @@ _kinds: set[tuple] = set()
 @cache
 def update(compiler: str = 'inductor'):
     """Return the compiled update; `fullgraph` refuses whatever would wait for the device."""
-    return torch.compile(solver.adam, fullgraph=True, dynamic=False, backend=compiler)
+    return torch.compile(adam_torch.adam, fullgraph=True, dynamic=False, backend=compiler)
 
 
 def step(state: State, rate: float, slope_rate: float) -> None:
     """Take one ADAM step of about `rate` units in d, unless it would not be finite."""
     _make_room(state)
-    solver.step(state, rate, slope_rate, update())
+    adam_torch.step(state, rate, slope_rate, update())
 
 
 def steps(state: State, rates: list[float], slope_share: float) -> None:
     """Take the steps one after the other."""
     _make_room(state)
-    solver.steps(state, rates, slope_share, update())
+    adam_torch.steps(state, rates, slope_share, update())
 
 
 def _make_room(state: State) -> None:

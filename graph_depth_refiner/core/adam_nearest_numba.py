@@ -58,17 +58,17 @@ def adam_nearest(
     """
     height = d.shape[0]
     for k in range(0, rates.size, together):
-        here, there = (z, out) if k % 2 == 0 else (out, z)
+        source, target = (z, out) if k % 2 == 0 else (out, z)
         end = min(k + together, rates.size)
         some, some_slope, some_two = rates[k:end], slope_rates[k:end], twos[k:end]
         for strip in prange(strips):
             _strip(
-                height * strip // strips, height * (strip + 1) // strips, w, here, d, m, first,
-                second, there, bad, lam, alpha, some, some_slope, some_two)
+                height * strip // strips, height * (strip + 1) // strips, w, source, d, m, first,
+                second, target, bad, lam, alpha, some, some_slope, some_two)
         if end - k > 1:
             for seam in prange(1, strips):
                 _seam(
-                    height * seam // strips, w, here, d, m, first, second, there, bad, lam,
+                    height * seam // strips, w, source, d, m, first, second, target, bad, lam,
                     alpha, some, some_slope, some_two)
         if bad.any():
             return k
@@ -86,11 +86,11 @@ def _strip(
     g = np.empty((3, width + 2), np.float32)
     for y in range(top - 1, end + 1 + REACH * (rates.size - 1)):
         for t in range(rates.size):
-            here, there = (z, out) if t % 2 == 0 else (out, z)
+            source, target = (z, out) if t % 2 == 0 else (out, z)
             _row(
                 y - REACH * t, top + REACH * t if top > 0 else 0,
-                end - REACH * t if end < height else height, w, here, d, m, first, second,
-                there, bad, lam, alpha, rates[t], slope_rates[t], twos[t], rings[t], g)
+                end - REACH * t if end < height else height, w, source, d, m, first, second,
+                target, bad, lam, alpha, rates[t], slope_rates[t], twos[t], rings[t], g)
 
 
 @njit(**INLINE)
@@ -103,11 +103,11 @@ def _seam(
     ring[:, :, width + 1] = ZERO
     g = np.empty((3, width + 2), np.float32)
     for t in range(1, rates.size):
-        here, there = (z, out) if t % 2 == 0 else (out, z)
+        source, target = (z, out) if t % 2 == 0 else (out, z)
         top, end = centre - REACH * t, centre + REACH * t
         for y in range(top - 1, end + 1):
             _row(
-                y, top, end, w, here, d, m, first, second, there, bad, lam, alpha, rates[t],
+                y, top, end, w, source, d, m, first, second, target, bad, lam, alpha, rates[t],
                 slope_rates[t], twos[t], ring, g)
 
 
@@ -185,7 +185,7 @@ def scatter(z, w, y, left):
 @njit(**INLINE)
 def gather(y, height, width, alpha, ring, g):
     """Collect the gradient of a row from what it and the rows around it left."""
-    here, above = U(y % RING), U((y + RING - 1) % RING)
+    current, above = U(y % RING), U((y + RING - 1) % RING)
     for start in range(0, width, LANES):
         x = min(start, width - LANES)
         s = U(x + 1)
@@ -204,13 +204,13 @@ def gather(y, height, width, alpha, ring, g):
         gx = spread_run(ZERO)
         gy = gx
         for k in range(BEHIND):
-            gx = gx + load_run(ring[here, U(TURNED + k)], s)
-            gy = gy + load_run(ring[here, U(TURNED + BEHIND + k)], s)
-            row, j = (here, s - U(1)) if k == 0 else (above, U(x + 3 - k))
+            gx = gx + load_run(ring[current, U(TURNED + k)], s)
+            gy = gy + load_run(ring[current, U(TURNED + BEHIND + k)], s)
+            row, j = (current, s - U(1)) if k == 0 else (above, U(x + 3 - k))
             if k == 0 or y > 0:
                 gx = gx - load_run(ring[row, U(TURNED + k)], j)
                 gy = gy - load_run(ring[row, U(TURNED + BEHIND + k)], j)
         by = spread_run(alpha)
-        store_run(g[0], s, gd - load_run(ring[here, U(OWN)], s))
-        store_run(g[1], s, by * gx - load_run(ring[here, U(OWN + 1)], s))
-        store_run(g[2], s, by * gy - load_run(ring[here, U(OWN + 2)], s))
+        store_run(g[0], s, gd - load_run(ring[current, U(OWN)], s))
+        store_run(g[1], s, by * gx - load_run(ring[current, U(OWN + 1)], s))
+        store_run(g[2], s, by * gy - load_run(ring[current, U(OWN + 2)], s))

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""ADAM on the energy with the gradient and the update fused; the twin of solver.py."""
+"""ADAM on the energy with the gradient and the update fused: CPU kernels."""
 
 from __future__ import annotations
 
@@ -20,30 +20,26 @@ from dataclasses import dataclass
 from numba import get_num_threads, njit, prange
 import numpy as np
 
+from graph_depth_refiner.core.adam import BETA1, BETA2
 from graph_depth_refiner.core.adam_nearest_numba import adam_nearest, EDGES, REACH
 from graph_depth_refiner.core.adam_packed_numba import adam_packed, pack, Packed
+from graph_depth_refiner.core.energy import REGULARISERS
 from graph_depth_refiner.core.energy_numba import energy as _energy
 from graph_depth_refiner.core.jit.options import FUSED, INLINE
-from graph_depth_refiner.core.problem import (
-    BETA1,
-    BETA2,
-    Memory,
-    REGULARISERS,
-    Terms,
-    window_of,
-)
+from graph_depth_refiner.core.patch_graph import window_of
 from graph_depth_refiner.core.rows_numba import (
     NEIGHBOURHOOD,
     NLTGV,
     nltgv,
-    own_rises,
     planar,
-    turn_norms,
+    residual_norms,
+    slope_norms,
     update_row,
     wide_enough,
     with_margin,
     without_margin,
 )
+from graph_depth_refiner.core.types import Memory, Terms
 
 # With at least so many edges per pixel it pays to pack the graph before the first step.
 MANY_EDGES = 48
@@ -174,12 +170,12 @@ def _adam(
     height = d.shape[0]
     r = (z.shape[1] - height) // 2
     for k in range(rates.size):
-        here, there = (z, out) if k % 2 == 0 else (out, z)
+        centre, other = (z, out) if k % 2 == 0 else (out, z)
         rate, slope_rate, two = rates[k], slope_rates[k], twos[k]
         for strip in prange(strips):
             top, end = height * strip // strips, height * (strip + 1) // strips
             _strip(
-                top, end, r, w, regulariser, here, d, m, first, second, there, bad, lam, alpha,
+                top, end, r, w, regulariser, centre, d, m, first, second, other, bad, lam, alpha,
                 rate, slope_rate, two)
         if bad.any():
             return k
@@ -194,22 +190,22 @@ def _strip(
     height = d.shape[0]
     rows = 2 * r + 1
     # of the rows around the present one: own gradient, inverse norms, whole gradient
-    own = np.zeros((rows, 3, z.shape[2]), np.float32)
-    rises = np.zeros((rows, z.shape[2]), np.float32)
-    turns = np.zeros((rows, z.shape[2]), np.float32)
+    outgoing = np.zeros((rows, 3, z.shape[2]), np.float32)
+    residual_norm = np.zeros((rows, z.shape[2]), np.float32)
+    slope_norm = np.zeros((rows, z.shape[2]), np.float32)
     g = np.empty((3, z.shape[2]), np.float32)
     for y in range(top - r, end + r):
         if 0 <= y < height and regulariser != NLTGV:
-            own_rises(z, w, y, r, own[y % rows], rises[y % rows])
+            residual_norms(z, w, y, r, outgoing[y % rows], residual_norm[y % rows])
             if regulariser == NEIGHBOURHOOD:
-                turn_norms(z, w, y, r, turns[y % rows])
+                slope_norms(z, w, y, r, slope_norm[y % rows])
         if y - r < top:
             continue
         if regulariser == NLTGV:
             nltgv(z, w, y - r, r, alpha, g)
         else:
             planar(
-                z, w, y - r, r, alpha, own[(y - r) % rows], rises, turns,
+                z, w, y - r, r, alpha, outgoing[(y - r) % rows], residual_norm, slope_norm,
                 regulariser == NEIGHBOURHOOD, g)
         bad[y - r] = update_row(
             z, d, m, y - r, r, g, first, second, out, lam, rate, slope_rate, two)

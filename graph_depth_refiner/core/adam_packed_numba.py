@@ -103,8 +103,8 @@ def _weights_out(w, o, y, x):
 @njit(**INLINE)
 def _weights_back(w, o, y, x):
     """Return the weights of the edges back from (y, x) on, 0 where that is outside the row."""
-    come = load_run(w[U(w.shape[0] - 1 - o), U(y)], U(x))
-    return inside_run(come, np.int32(x), np.int32(w.shape[2]))
+    incoming = load_run(w[U(w.shape[0] - 1 - o), U(y)], U(x))
+    return inside_run(incoming, np.int32(x), np.int32(w.shape[2]))
 
 
 @njit(parallel=True, **FUSED)
@@ -126,9 +126,9 @@ def _pack(w, begins, out, out_offset, back, back_offset, bounds):
                     out_offset[i] = o
                     i += 1
                 if 0 <= y + dy < height:
-                    come = _weights_back(w, o, y + dy, x + dx)
-                    if sum_run(come) > ZERO:
-                        store_run(back, U(j * LANES), come)
+                    incoming = _weights_back(w, o, y + dy, x + dx)
+                    if sum_run(incoming) > ZERO:
+                        store_run(back, U(j * LANES), incoming)
                         back_offset[j] = o
                         j += 1
             bounds[1, y * runs + k], bounds[3, y * runs + k] = i, j
@@ -145,13 +145,13 @@ def adam_packed(
     """
     height = d.shape[0]
     for k in range(rates.size):
-        here, there = (z, out) if k % 2 == 0 else (out, z)
+        centre, other = (z, out) if k % 2 == 0 else (out, z)
         rate, slope_rate, two = rates[k], slope_rates[k], twos[k]
         for strip in prange(strips):
             top, end = height * strip // strips, height * (strip + 1) // strips
             _strip(
-                top, end, edges, out_w, out_offset, back_w, back_offset, bounds, here, d, m,
-                first, second, there, bad, lam, alpha, rate, slope_rate, two)
+                top, end, edges, out_w, out_offset, back_w, back_offset, bounds, centre, d, m,
+                first, second, other, bad, lam, alpha, rate, slope_rate, two)
         if bad.any():
             return k
     return rates.size
@@ -169,7 +169,7 @@ def _strip(
     planes_d, planes_x, planes_y = z[0].reshape(-1), z[1].reshape(-1), z[2].reshape(-1)
     fx, fy, shift, near = _steps(edges, stride, r)
     # of the rows around the present one: own gradient and inverse norms
-    own = np.zeros((3, rows * stride), np.float32)
+    outgoing = np.zeros((3, rows * stride), np.float32)
     inverse = np.zeros(rows * stride, np.float32)
     g = np.empty((3, stride), np.float32)
     for y in range(top - r, end + r):
@@ -177,9 +177,9 @@ def _strip(
             x = min(k * LANES, width - LANES)
             s = U((y + r) * stride + x + r)
             begin, last = bounds[0, y * runs + k], bounds[1, y * runs + k]
-            _own_rises(
+            _residual_norms(
                 planes_d, planes_x, planes_y, s, out_w, out_offset, begin, last, fx, fy,
-                shift, own, inverse, U((y % rows) * stride + x + r))
+                shift, outgoing, inverse, U((y % rows) * stride + x + r))
         t = y - r
         if t < top:
             continue
@@ -194,9 +194,9 @@ def _strip(
             hx, hy = _leave(
                 planes_x, planes_y, s, out_w, out_offset, bounds[0, b], bounds[1, b], shift)
             at, to = U((t % rows) * stride + x + r), U(x + r)
-            store_run(g[0], to, gd - load_run(own[0], at))
-            store_run(g[1], to, spread_run(alpha) * (gx + hx) - load_run(own[1], at))
-            store_run(g[2], to, spread_run(alpha) * (gy + hy) - load_run(own[2], at))
+            store_run(g[0], to, gd - load_run(outgoing[0], at))
+            store_run(g[1], to, spread_run(alpha) * (gx + hx) - load_run(outgoing[1], at))
+            store_run(g[2], to, spread_run(alpha) * (gy + hy) - load_run(outgoing[2], at))
         bad[t] = update_row(
             z, d, m, t, r, g, first, second, out, lam, rate, slope_rate, two)
 
@@ -221,8 +221,8 @@ def _near(edges, y, stride, r, near):
 
 
 @njit(**INLINE)
-def _own_rises(d, ux, uy, s, w, offset, begin, end, fx, fy, shift, own, inverse, at):
-    """Do as `own_rises` for the run of pixels at s of the flat planes."""
+def _residual_norms(d, ux, uy, s, w, offset, begin, end, fx, fy, shift, outgoing, inverse, at):
+    """Do as `residual_norms` for the run of pixels at s of the flat planes."""
     di, ui, vi = load_run(d, s), load_run(ux, s), load_run(uy, s)
     squares = spread_run(SMOOTH2)
     total = spread_run(ZERO)
@@ -240,9 +240,9 @@ def _own_rises(d, ux, uy, s, w, offset, begin, end, fx, fy, shift, own, inverse,
         total_y = total_y + c * py
     n = inverse_root(squares)
     store_run(inverse, at, n)
-    store_run(own[0], at, total * n)
-    store_run(own[1], at, total_x * n)
-    store_run(own[2], at, total_y * n)
+    store_run(outgoing[0], at, total * n)
+    store_run(outgoing[1], at, total_x * n)
+    store_run(outgoing[2], at, total_y * n)
 
 
 @njit(**INLINE)

@@ -24,10 +24,11 @@ from dataclasses import dataclass
 
 import torch
 
+from graph_depth_refiner.core.adam import BETA1, BETA2, EPSILON
 from graph_depth_refiner.core.energy_torch import energy as _energy
 from graph_depth_refiner.core.energy_torch import gradient
 from graph_depth_refiner.core.patch_graph_torch import transpose
-from graph_depth_refiner.core.problem import BETA1, BETA2, EPSILON, Memory, Terms
+from graph_depth_refiner.core.types import Memory, Terms
 
 
 @dataclass

@@ -47,10 +47,10 @@ def _merge_blocks(d, m, close, merged, weight):
                     support = np.float32(0)
                 if support > most:
                     best, most = k, support
-            total, sum_ = np.float32(0), np.float32(0)
+            total, weighted = np.float32(0), np.float32(0)
             for n in range(4):
                 if abs(values[n] - values[best]) <= close:
                     total += weights[n]
-                    sum_ += weights[n] * values[n]
-            merged[y, x] = sum_ / total if total > 0 else np.float32(0)
+                    weighted += weights[n] * values[n]
+            merged[y, x] = weighted / total if total > 0 else np.float32(0)
             weight[y, x] = np.float32(0.25) * total

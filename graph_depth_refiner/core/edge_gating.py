@@ -11,7 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Graph edges that cross depth jumps, or lie on curved things, count less."""
+"""
+Weights of graph edges after the planes at both ends.
+
+`gate_depth_edges` fades edges by how badly the planes of both ends predict each other's value,
+the worse of both directions, so that no edge crosses a depth jump. `relax_at_curvature` scales
+down all edges of a pixel by the mean difference of its slopes to those around it.
+"""
 
 from __future__ import annotations
 

@@ -54,10 +54,10 @@ def _weigh(x, w, fade, aware):
             e, ex, ey = x[0, y + r + dy], x[1, y + r + dy], x[2, y + r + dy]
             old, new = w[o, y], aware[o, y]
             for i in range(n):
-                rise = e[t + i] - d[s + i]
-                there = rise - ux[s + i] * fx - uy[s + i] * fy
-                back = rise - ex[t + i] * fx - ey[t + i] * fy
-                weight = old[i] * fading(max(there * there, back * back) * fade)
+                step = e[t + i] - d[s + i]
+                other = step - ux[s + i] * fx - uy[s + i] * fy
+                back = step - ex[t + i] * fx - ey[t + i] * fy
+                weight = old[i] * fading(max(other * other, back * back) * fade)
                 new[i] = weight if weight >= np.float32(LEAST_WEIGHT) else ZERO
 
 
@@ -67,17 +67,17 @@ def _relax_at_curvature(x, w, steep, scaled):
     r = (x.shape[1] - height) // 2
     n = U(width)
     for y in prange(height):
-        turn, total = np.zeros(width, np.float32), np.zeros(width, np.float32)
+        slope_change, total = np.zeros(width, np.float32), np.zeros(width, np.float32)
         ux, uy, s = x[1, y + r], x[2, y + r], U(r)
         for o in range(edges):
             dy, dx = step_to(o, edges, r)
             vx, vy, t, row = x[1, y + r + dy], x[2, y + r + dy], U(r + dx), w[o, y]
             for i in range(n):
                 a, b = vx[t + i] - ux[s + i], vy[t + i] - uy[s + i]
-                turn[i] += row[i] * math.sqrt(a * a + b * b)
+                slope_change[i] += row[i] * math.sqrt(a * a + b * b)
                 total[i] += row[i]
         for i in range(n):
-            mean = turn[i] / max(total[i], np.float32(LEAST_WEIGHT)) * steep
+            mean = slope_change[i] / max(total[i], np.float32(LEAST_WEIGHT)) * steep
             total[i] = ONE / (ONE + mean * mean)
         for o in range(edges):
             for i in range(n):

@@ -19,28 +19,28 @@ import torch
 
 from graph_depth_refiner.core.edge_gating import LEAST_WEIGHT
 from graph_depth_refiner.core.neighbours_torch import inside
-from graph_depth_refiner.core.problem import offsets, window_of
+from graph_depth_refiner.core.patch_graph import offsets, window_of
 
 
 def gate_depth_edges(w: torch.Tensor, x: torch.Tensor, sigma: float) -> torch.Tensor:
     """Return the weights times how well the planes x of two pixels predict each other."""
-    aware = torch.zeros_like(w)
+    gated = torch.zeros_like(w)
     for o, (dy, dx) in enumerate(offsets(window_of(len(w)))):
-        here, there = inside(x, dy, dx), inside(x, -dy, -dx)  # 3 h w each
-        rise = there[0] - here[0]
-        forth = rise - here[1] * dx - here[2] * dy
-        back = rise - there[1] * dx - there[2] * dy
+        centre, other = inside(x, dy, dx), inside(x, -dy, -dx)  # 3 h w each
+        step = other[0] - centre[0]
+        forth = step - centre[1] * dx - centre[2] * dy
+        back = step - other[1] * dx - other[2] * dy
         error = torch.maximum(forth.square(), back.square())
         weight = inside(w[o], dy, dx) * torch.exp(-error / (2 * sigma ** 2))
-        inside(aware[o], dy, dx).copy_(torch.where(weight >= LEAST_WEIGHT, weight, 0))
-    return aware
+        inside(gated[o], dy, dx).copy_(torch.where(weight >= LEAST_WEIGHT, weight, 0))
+    return gated
 
 
 def relax_at_curvature(w: torch.Tensor, x: torch.Tensor, half: float) -> torch.Tensor:
     """Return the weights of every pixel scaled down by how its slopes differ around it."""
-    turn, total = w.new_zeros(w.shape[1:]), w.sum(dim=0)  # H W
+    slope_change, total = w.new_zeros(w.shape[1:]), w.sum(dim=0)  # H W
     for o, (dy, dx) in enumerate(offsets(window_of(len(w)))):
-        differ = (inside(x, -dy, -dx)[1:] - inside(x, dy, dx)[1:]).square().sum(dim=0).sqrt()
-        inside(turn, dy, dx).add_(inside(w[o], dy, dx) * differ)
-    mean = turn / total.clamp(min=LEAST_WEIGHT)
+        difference = (inside(x, -dy, -dx)[1:] - inside(x, dy, dx)[1:]).square().sum(dim=0).sqrt()
+        inside(slope_change, dy, dx).add_(inside(w[o], dy, dx) * difference)
+    mean = slope_change / total.clamp(min=LEAST_WEIGHT)
     return w / (1 + (mean / half).square())

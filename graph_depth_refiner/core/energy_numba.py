@@ -11,13 +11,14 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The energy, summed row by row; the twin of energy.py."""
+"""The energy, summed row by row: CPU kernels."""
 
 from __future__ import annotations
 
 from numba import njit, prange
 import numpy as np
 
+from graph_depth_refiner.core.energy import REGULARISERS
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
     inside_run,
@@ -27,7 +28,6 @@ from graph_depth_refiner.core.jit.simd import (
     spread_run,
     sum_run,
 )
-from graph_depth_refiner.core.problem import REGULARISERS
 from graph_depth_refiner.core.rows_numba import NEIGHBOURHOOD, NLTGV, SMOOTH, SMOOTH2, step_to
 
 
@@ -54,17 +54,17 @@ def _energy(z, w, d, m, regulariser, rows):
     r = (z.shape[1] - height) // 2
     for row in prange(height):
         y = np.int64(row)
-        data, rise, turn = 0.0, 0.0, 0.0
+        data, residual_part, slope_part = 0.0, 0.0, 0.0
         for start in range(0, width, LANES):
             x = min(start, width - LANES)
             fresh = np.int32(x - start)  # what overlaps the run before counts there
             e = load_run(z[0, y + r], U(x + r)) - load_run(d[y], U(x))
             parts = load_run(m[y], U(x)) * _norm(e * e)
             data += sum_run(inside_run(parts, fresh, np.int32(LANES)))
-            rises, turns = _terms(z, w, y, x, r, regulariser)
-            rise += sum_run(inside_run(rises, fresh, np.int32(LANES)))
-            turn += sum_run(inside_run(turns, fresh, np.int32(LANES)))
-        rows[y, 0], rows[y, 1], rows[y, 2] = data, rise, turn
+            residual_norm, slope_norm = _terms(z, w, y, x, r, regulariser)
+            residual_part += sum_run(inside_run(residual_norm, fresh, np.int32(LANES)))
+            slope_part += sum_run(inside_run(slope_norm, fresh, np.int32(LANES)))
+        rows[y, 0], rows[y, 1], rows[y, 2] = data, residual_part, slope_part
 
 
 @njit(**INLINE)
@@ -73,8 +73,8 @@ def _terms(z, w, y, x, r, regulariser):
     s = U(x + r)
     di = load_run(z[0, y + r], s)
     ui, vi = load_run(z[1, y + r], s), load_run(z[2, y + r], s)
-    rises = spread_run(ZERO)
-    turns = rises
+    residual_norm = spread_run(ZERO)
+    slope_norm = residual_norm
     for o in range(w.shape[0]):
         dy, dx = step_to(o, w.shape[0], r)
         j, row = U(x + r + dx), U(y + r + dy)
@@ -83,15 +83,15 @@ def _terms(z, w, y, x, r, regulariser):
         e = load_run(z[0, row], j) - di - ui * fx - vi * fy
         ex, ey = load_run(z[1, row], j) - ui, load_run(z[2, row], j) - vi
         if regulariser == NLTGV:
-            rises = rises + wij * _norm(e * e)
-            turns = turns + wij * (_norm(ex * ex) + _norm(ey * ey))
+            residual_norm = residual_norm + wij * _norm(e * e)
+            slope_norm = slope_norm + wij * (_norm(ex * ex) + _norm(ey * ey))
         else:
-            rises = rises + wij * wij * e * e
+            residual_norm = residual_norm + wij * wij * e * e
             square = ex * ex + ey * ey
-            turns = turns + wij * (
+            slope_norm = slope_norm + wij * (
                 wij * square if regulariser == NEIGHBOURHOOD else _norm(square))
     if regulariser != NLTGV:
-        rises = _norm(rises)
+        residual_norm = _norm(residual_norm)
     if regulariser == NEIGHBOURHOOD:
-        turns = _norm(turns)
-    return rises, turns
+        slope_norm = _norm(slope_norm)
+    return residual_norm, slope_norm

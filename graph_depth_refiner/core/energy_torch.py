@@ -11,20 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""
-The energy of the paper and its rivals, and their gradients: pure functions.
-
-Everything is in noise units: planes z = (d, ux, uy), 3 H W; data d with weight m, H W;
-graph w and its transpose, O H W. With r_ij = d_j - d_i - <u_i, j - i> the energy is
-
-  sum_i m_i |d_i - data_i| + lambda (residual term + alpha slope term)
-
-  planar         sum_i |w_ij r_ij|_2 over j        sum_ij w_ij |u_j - u_i|_2
-  nltgv          sum_ij w_ij |r_ij|                sum_ij w_ij |u_j - u_i|_1
-  neighbourhood  sum_i |w_ij r_ij|_2 over j        sum_i |w_ij (u_j - u_i)|_2 over j
-
-with every norm smoothed at 0 as problem.SMOOTHING says.
-"""
+"""The energies of `energy.py` and their gradients, in noise units: pure functions of tensors."""
 
 from __future__ import annotations
 
@@ -33,27 +20,28 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import pad
 
-from graph_depth_refiner.core.problem import offsets, SMOOTHING, window_of
+from graph_depth_refiner.core.energy import SMOOTHING
+from graph_depth_refiner.core.patch_graph import offsets, window_of
 
 
-def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> torch.Tensor:
+def energy(z, w, d, m, lam: float, alpha: float, regularr: str) -> torch.Tensor:
     """Return the energy of the planes."""
     data = (m * norm((z[0] - d).square())).sum()
     residual, slope = torch.zeros_like(d), torch.zeros_like(d)  # H W
-    for o, dy, dx, there in neighbours(z, w):
-        rise = there[0] - z[0] - z[1] * dx - z[2] * dy
-        turn = there[1:] - z[1:]  # 2 H W
-        if regulariser == 'nltgv':
-            residual = residual + w[o] * norm(rise.square())
-            slope = slope + w[o] * norm(turn.square()).sum(dim=0)
+    for o, dy, dx, other in neighbours(z, w):
+        r = other[0] - z[0] - z[1] * dx - z[2] * dy
+        slope_change = other[1:] - z[1:]  # 2 H W
+        if regularr == 'nltgv':
+            residual = residual + w[o] * norm(r.square())
+            slope = slope + w[o] * norm(slope_change.square()).sum(dim=0)
         else:
-            residual = residual + (w[o] * rise).square()
-            square = turn.square().sum(dim=0)
-            slope = slope + (w[o] * norm(square) if regulariser == 'planar'
+            residual = residual + (w[o] * r).square()
+            square = slope_change.square().sum(dim=0)
+            slope = slope + (w[o] * norm(square) if regularr == 'planar'
                              else w[o].square() * square)
-    if regulariser != 'nltgv':
+    if regularr != 'nltgv':
         residual = norm(residual)
-    if regulariser == 'neighbourhood':
+    if regularr == 'neighbourhood':
         slope = norm(slope)
     return data + lam * (residual.sum() + alpha * slope.sum())
 
@@ -61,12 +49,13 @@ def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> torch.Tens
 def gradient(z, w, back, d, m, lam: float, alpha: float, regulariser: str) -> torch.Tensor:
     """Return the gradient, 3 H W; `back` is the transpose of w."""
     if regulariser == 'nltgv':
-        rise, turn = _nltgv(z, w, back)
+        residual_part, slope_part = _nltgv_gradient(z, w, back)
     else:
-        rise, turn = _planar(z, w, back, regulariser)
+        residual_part, slope_part = _planar_gradient(z, w, back, regulariser)
     e = z[0] - d
     data = m * e * inverse(e.square())
-    return torch.stack((data + lam * rise[0], *(lam * (rise[1:] + alpha * turn))))
+    slopes = lam * (residual_part[1:] + alpha * slope_part)  # 2 H W
+    return torch.stack((data + lam * residual_part[0], *slopes))
 
 
 def norm(square: torch.Tensor) -> torch.Tensor:
@@ -75,7 +64,7 @@ def norm(square: torch.Tensor) -> torch.Tensor:
 
 
 def inverse(square: torch.Tensor) -> torch.Tensor:
-    """Return what turns a vector into the gradient of its smoothed norm."""
+    """Return the factor from a vector to the gradient of its smoothed norm."""
     return torch.rsqrt(square + SMOOTHING ** 2)
 
 
@@ -89,35 +78,40 @@ def neighbours(values, w) -> Iterator[tuple[int, int, int, torch.Tensor]]:
         yield o, dy, dx, padded[:, r + dy:r + dy + height, r + dx:r + dx + width]
 
 
-def _planar(z, w, back, regulariser):
-    rises, turns = torch.zeros_like(z[0]), torch.zeros_like(z[0])  # H W
-    for o, dy, dx, there in neighbours(z, w):
-        rises = rises + (w[o] * (there[0] - z[0] - z[1] * dx - z[2] * dy)).square()
+def _planar_gradient(z, w, back, regulariser):
+    """Return the gradients of the residual term, 3 H W, and of the slope term, 2 H W."""
+    residual_norm, slope_norm = torch.zeros_like(z[0]), torch.zeros_like(z[0])  # H W
+    for o, dy, dx, other in neighbours(z, w):
+        r = other[0] - z[0] - z[1] * dx - z[2] * dy
+        residual_norm = residual_norm + (w[o] * r).square()
         if regulariser == 'neighbourhood':
-            turns = turns + w[o].square() * (there[1:] - z[1:]).square().sum(dim=0)
-    rises, turns = inverse(rises), inverse(turns)
-    rise, turn = torch.zeros_like(z), torch.zeros_like(z[1:])
-    for o, dy, dx, there in neighbours(torch.cat((z, rises[None], turns[None])), w):
-        out = w[o].square() * (there[0] - z[0] - z[1] * dx - z[2] * dy) * rises
-        come = back[o].square() * (z[0] - there[0] + there[1] * dx + there[2] * dy) * there[3]
-        rise = rise + torch.stack((come - out, -dx * out, -dy * out))
-        difference = z[1:] - there[1:3]  # 2 H W
+            slope_norm = slope_norm + w[o].square() * (other[1:] - z[1:]).square().sum(dim=0)
+    residual_norm, slope_norm = inverse(residual_norm), inverse(slope_norm)
+    residual_part, slope_part = torch.zeros_like(z), torch.zeros_like(z[1:])
+    for o, dy, dx, other in neighbours(torch.cat((z, residual_norm[None], slope_norm[None])), w):
+        outgoing = w[o].square() * (other[0] - z[0] - z[1] * dx - z[2] * dy) * residual_norm
+        incoming = back[o].square() * (z[0] - other[0] + other[1] * dx + other[2] * dy) * other[3]
+        residual_part = residual_part + torch.stack(
+            (incoming - outgoing, -dx * outgoing, -dy * outgoing))
+        difference = z[1:] - other[1:3]  # 2 H W
         if regulariser == 'neighbourhood':
-            factor = w[o].square() * turns + back[o].square() * there[4]
+            factor = w[o].square() * slope_norm + back[o].square() * other[4]
         else:
             factor = (w[o] + back[o]) * inverse(difference.square().sum(dim=0))
-        turn = turn + factor * difference
-    return rise, turn
+        slope_part = slope_part + factor * difference
+    return residual_part, slope_part
 
 
-def _nltgv(z, w, back):
-    rise, turn = torch.zeros_like(z), torch.zeros_like(z[1:])
-    for o, dy, dx, there in neighbours(z, w):
-        out = there[0] - z[0] - z[1] * dx - z[2] * dy
-        come = z[0] - there[0] + there[1] * dx + there[2] * dy
-        out = w[o] * out * inverse(out.square())
-        come = back[o] * come * inverse(come.square())
-        rise = rise + torch.stack((come - out, -dx * out, -dy * out))
-        difference = z[1:] - there[1:]
-        turn = turn + (w[o] + back[o]) * difference * inverse(difference.square())
-    return rise, turn
+def _nltgv_gradient(z, w, back):
+    """Return the gradients of the residual term, 3 H W, and of the slope term, 2 H W."""
+    residual_part, slope_part = torch.zeros_like(z), torch.zeros_like(z[1:])
+    for o, dy, dx, other in neighbours(z, w):
+        outgoing = other[0] - z[0] - z[1] * dx - z[2] * dy
+        incoming = z[0] - other[0] + other[1] * dx + other[2] * dy
+        outgoing = w[o] * outgoing * inverse(outgoing.square())
+        incoming = back[o] * incoming * inverse(incoming.square())
+        residual_part = residual_part + torch.stack(
+            (incoming - outgoing, -dx * outgoing, -dy * outgoing))
+        difference = z[1:] - other[1:]
+        slope_part = slope_part + (w[o] + back[o]) * difference * inverse(difference.square())
+    return residual_part, slope_part

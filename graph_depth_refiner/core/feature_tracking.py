@@ -11,7 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A first guess of the camera's motion: corners followed from image to image."""
+"""
+A first estimate of the camera's motion: corners followed from image to image.
+
+The best corner of every tile (Shi and Tomasi, CVPR 1994) is tracked by pyramidal Lucas-Kanade
+and the pose found by AP3P (Ke and Roumeliotis, CVPR 2017) inside RANSAC.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +35,12 @@ LEAST, LEAST_SHARE = 20, 0.4  # corners that must agree, and their share of thos
 
 
 def estimate_pose_pnp(before: np.ndarray, now: np.ndarray, d: np.ndarray,
-                 intrinsics: Intrinsics) -> np.ndarray | None:
+                      intrinsics: Intrinsics) -> np.ndarray | None:
     """
-    Return the motion P' = R P + t, 4 4, that most corners agree with, None if few do.
+    Return the motion P' = R P + t, 4 4, that most corners agree with, None if too few do.
 
     The images are H W in [0, 1]; d is the inverse depth of the first, 0 where unknown. What
-    moves by itself is outvoted as long as it is the smaller part.
+    moves by itself is an outlier as long as it is the smaller part.
     """
     if min(before.shape) < 4 * TILE:
         return None
@@ -53,7 +58,7 @@ def estimate_pose_pnp(before: np.ndarray, now: np.ndarray, d: np.ndarray,
     unit = upper_median(points[:, 2])  # free of the scale of the scene
     camera = np.array([[k.fx, 0, k.cx], [0, k.fy, k.cy], [0, 0, 1]])
     try:
-        done, turn, shift, agreeing = cv2.solvePnPRansac(
+        done, rotation, shift, agreeing = cv2.solvePnPRansac(
             points / unit, end[known].astype(np.float64), camera, None, iterationsCount=TRIES,
             reprojectionError=CLOSE, flags=cv2.SOLVEPNP_AP3P)
     except cv2.error:  # points that no camera could see
@@ -61,7 +66,7 @@ def estimate_pose_pnp(before: np.ndarray, now: np.ndarray, d: np.ndarray,
     if not done or len(agreeing) < max(LEAST, LEAST_SHARE * len(points)):
         return None
     motion = np.eye(4)
-    motion[:3, :3], motion[:3, 3] = cv2.Rodrigues(turn)[0], unit * shift[:, 0]
+    motion[:3, :3], motion[:3, 3] = cv2.Rodrigues(rotation)[0], unit * shift[:, 0]
     return motion if np.isfinite(motion).all() else None
 
 

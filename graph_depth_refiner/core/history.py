@@ -25,12 +25,11 @@ from graph_depth_refiner.core import odometry, temporal
 from graph_depth_refiner.core.camera import image_flow
 from graph_depth_refiner.core.downsampling import Guide, Level
 from graph_depth_refiner.core.kernels import Array, Kernels
-from graph_depth_refiner.core.minimise import Solution
 from graph_depth_refiner.core.noise import first_model, learn, NoiseModel
 from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.patch_graph import CachedGraph
-from graph_depth_refiner.core.problem import Memory
 from graph_depth_refiner.core.statistics import positive_median
+from graph_depth_refiner.core.types import Memory, Solution
 from graph_depth_refiner.frame import Frame, Intrinsics
 
 LEAST_KEPT = 0.25  # share of the history in sight that must be kept, or the scene is another
@@ -61,7 +60,7 @@ class History:
         """Keep what the next frame may use of this one; `large` are the planes, 3 H W."""
         planes = large + 0  # a copy in numpy and torch alike
         planes[0] = present.d
-        return cls(planes, present.frames, obs.grey, solution.planes, level.frames, guide.grey,
+        return cls(planes, present.frames, obs.grey, solution.x, level.frames, guide.grey,
                    obs.intrinsics, frame.stamp, frame.pose, present.motion, solution.memory,
                    graph)
 

@@ -11,7 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the fused and the plain filling of holes have in common."""
+"""
+Filling of holes in a map in noise units, smoothly or by telling occlusions from other holes.
+
+The smooth fill is pull-push (Gortler et al., The Lumigraph, SIGGRAPH 1996). The other looks
+around a hole in eight directions: of a gap that a foreground hides from one camera of a stereo
+pair it takes the background, else the weighted median of what is seen.
+"""
 
 from __future__ import annotations
 
@@ -39,25 +45,25 @@ RIM_CAUTION = 0.1 * (2 * RIM_ROWS + 1) * sum(k * k for k in range(1, RIM_SPAN + 
 COLOR_FADE = 0.1  # sum of the differences of the channels, in [0, 1] each
 DISTANCE_FADE = 60.0  # px
 NEGLIGIBLE = 1e-12
-# Where mean and median of what is seen around are far apart nobody knows: nearer to the mean
+# Where mean and median of what is seen around are far apart it is undecided: nearer to the mean
 # the error is smaller than with the wrong choice.
 UNDECIDED = 6.0  # units
 TOWARDS_MEAN = 0.7
 
 
 def fill_smoothly(z: np.ndarray, reliable: np.ndarray) -> np.ndarray:
-    """Fill holes by averages over ever larger blocks, interpolated; sure pixels stay."""
+    """Fill holes by averages over ever larger blocks, interpolated; reliable pixels stay."""
     weight = reliable.astype(np.float32)
-    return np.where(reliable, z, _pulled(np.where(reliable, z, 0).astype(np.float32), weight))
+    return np.where(reliable, z, _pull_push(np.where(reliable, z, 0).astype(np.float32), weight))
 
 
-def _pulled(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _pull_push(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return weighted values with the gaps filled from half the resolution."""
     mean = np.divide(values, weight, out=np.zeros_like(values), where=weight > 0)
     if weight.all() or max(weight.shape) == 1:
         return mean
     # a block full of measurements must not outweigh one with a few
-    below = _pulled(*(_halved(part) for part in (mean * (weight > 0), (weight > 0) * 1.0)))
+    below = _pull_push(*(_halved(part) for part in (mean * (weight > 0), (weight > 0) * 1.0)))
     return np.where(weight > 0, mean, _doubled(below, mean.shape)).astype(np.float32)
 
 

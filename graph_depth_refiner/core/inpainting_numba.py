@@ -42,7 +42,7 @@ from graph_depth_refiner.core.jit.options import EXACT
 
 
 def fill_background(z: np.ndarray, reliable: np.ndarray) -> np.ndarray:
-    """Fill holes with the smaller of the sure values left and right of them; 0 where none."""
+    """Fill holes with the smaller of the reliable values left and right of them; 0 where none."""
     filled = np.empty_like(z)
     _background(z, reliable, _reach(reliable, 2), filled)
     return filled
@@ -56,7 +56,7 @@ def fill_occluded(z: np.ndarray, reliable: np.ndarray, color: np.ndarray) -> np.
 
 
 def _reach(reliable, directions):
-    """Return how many steps away the next sure pixel is in each direction, 0 where none is."""
+    """Return how many steps away the next reliable pixel is in each direction, 0 where none is."""
     reach = np.zeros((directions, *reliable.shape), np.int32)
     _look(reliable, STEPS, reach)
     return reach
@@ -124,7 +124,7 @@ def _occlusion(step, gap):
 
 @njit(**EXACT)
 def _rim_slopes(z, reliable, y, reach):
-    """Return the slopes along x at the first and the last sure pixel of a row."""
+    """Return the slopes along x at the first and the last reliable pixel of a row."""
     width = z.shape[1]
     first = 0 if reliable[y, 0] else reach[1, y, 0]
     last = width - 1 if reliable[y, width - 1] else width - 1 - reach[0, y, width - 1]
@@ -148,7 +148,7 @@ def _rim_slope(z, reliable, y, x, inward):
 
 @njit(**EXACT)
 def _around(z, color, y, x, reach, steps, values, weights):
-    """Collect what the sure pixels around say of a pixel, and how much that counts."""
+    """Collect the values of reliable pixels around a pixel, and their weights."""
     count = 0
     for k in range(DIRECTIONS):
         a, b = reach[k, y, x], reach[k ^ 1, y, x]

@@ -17,23 +17,7 @@ from __future__ import annotations
 
 import torch
 
-from graph_depth_refiner.core.inpainting import (
-    COLOR_FADE,
-    DISTANCE_FADE,
-    NEGLIGIBLE,
-    OCCLUSION_GAP,
-    OCCLUSION_SLACK,
-    OCCLUSION_STEP,
-    RIM_CAUTION,
-    RIM_ROWS,
-    RIM_SPAN,
-    RIM_STEP,
-    SAME_SURFACE_SLOPES,
-    SAME_SURFACE_STEP,
-    STEPS,
-    TOWARDS_MEAN,
-    UNDECIDED,
-)
+from graph_depth_refiner.core import inpainting as stage
 
 
 def fill_background(z: torch.Tensor, reliable: torch.Tensor) -> torch.Tensor:
@@ -51,8 +35,8 @@ def fill_occluded(z: torch.Tensor, reliable: torch.Tensor, color: torch.Tensor) 
     first, last = _rim_slopes(z, reliable)  # H 1 each
     filled = _from_around(values, reach, color)
     step = values[1] - values[0]  # NaN, and so no occlusion, where one is missing
-    hidden = (step > OCCLUSION_STEP) & (
-        left + right - 1 <= OCCLUSION_GAP * step + OCCLUSION_SLACK)
+    hidden = (step > stage.OCCLUSION_STEP) & (
+        left + right - 1 <= stage.OCCLUSION_GAP * step + stage.OCCLUSION_SLACK)
     filled = torch.where(hidden, values[0], filled)
     filled = torch.where((left == 0) & (right > 0), values[1] - right * first, filled)
     filled = torch.where((left > 0) & (right == 0), values[0] + left * last, filled)
@@ -61,7 +45,7 @@ def fill_occluded(z: torch.Tensor, reliable: torch.Tensor, color: torch.Tensor) 
 
 def _reach(reliable: torch.Tensor) -> torch.Tensor:
     """Return how many steps away the next reliable pixel is in each direction, 0 if none is."""
-    return torch.stack([_reach_one(reliable, dy, dx) for dy, dx in STEPS.tolist()])  # 8 H W
+    return torch.stack([_reach_one(reliable, dy, dx) for dy, dx in stage.STEPS.tolist()])  # 8 H W
 
 
 def _reach_one(reliable: torch.Tensor, dy: int, dx: int) -> torch.Tensor:
@@ -92,7 +76,7 @@ def _ends(reach: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return row and column of the next reliable pixel in each direction, K H W each."""
     y = torch.arange(reach.shape[1], device=reach.device)[:, None]
     x = torch.arange(reach.shape[2], device=reach.device)
-    dy, dx = torch.from_numpy(STEPS[:len(reach)].T).to(reach.device)[:, :, None, None]
+    dy, dx = torch.from_numpy(stage.STEPS[:len(reach)].T).to(reach.device)[:, :, None, None]
     return y + reach * dy, x + reach * dx
 
 
@@ -100,20 +84,21 @@ def _from_around(values: torch.Tensor, reach: torch.Tensor, color: torch.Tensor)
     """Return the weighted median of what is seen around, interpolated on one surface."""
     opposite = [direction ^ 1 for direction in range(len(reach))]
     other, away = values[opposite], reach[opposite]
-    slopes = torch.from_numpy(SAME_SURFACE_SLOPES).to(values)[:, None, None]
-    together = (values - other).abs() <= SAME_SURFACE_STEP + slopes * (reach + away)
+    slopes = torch.from_numpy(stage.SAME_SURFACE_SLOPES).to(values)[:, None, None]
+    together = (values - other).abs() <= stage.SAME_SURFACE_STEP + slopes * (reach + away)
     between = (values * away + other * reach) / (reach + away).clamp(min=1)
     y, x = _ends(reach)
     color_distance = (color[:, y, x] - color[:, None]).abs().sum(dim=0)  # 8 H W
-    lengths = values.new_tensor([(dy * dy + dx * dx) ** 0.5 for dy, dx in STEPS.tolist()])
+    lengths = values.new_tensor([(dy * dy + dx * dx) ** 0.5 for dy, dx in stage.STEPS.tolist()])
     distance = reach * lengths[:, None, None]
-    weights = torch.exp(-color_distance / COLOR_FADE - distance / DISTANCE_FADE) + NEGLIGIBLE
+    weights = stage.NEGLIGIBLE + torch.exp(
+        -color_distance / stage.COLOR_FADE - distance / stage.DISTANCE_FADE)
     values = torch.where(together, between, values).nan_to_num()
     weights = torch.where(reach > 0, weights, 0)
     median = weighted_median(values, weights)
-    mean = (values * weights).sum(dim=0) / weights.sum(dim=0).clamp(min=NEGLIGIBLE)
+    mean = (values * weights).sum(dim=0) / weights.sum(dim=0).clamp(min=stage.NEGLIGIBLE)
     apart = mean - median
-    return torch.where(apart.abs() > UNDECIDED, median + TOWARDS_MEAN * apart, median)
+    return torch.where(apart.abs() > stage.UNDECIDED, median + stage.TOWARDS_MEAN * apart, median)
 
 
 def weighted_median(values: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -136,13 +121,14 @@ def _rim_slope(z: torch.Tensor, reliable: torch.Tensor, ends: torch.Tensor, inwa
                ) -> torch.Tensor:
     height, width = z.shape
     row = torch.arange(height, device=z.device)
-    run = torch.arange(1, RIM_SPAN + 1, device=z.device)
-    y = row[:, None, None] + torch.arange(-RIM_ROWS, RIM_ROWS + 1, device=z.device)[:, None]
+    run = torch.arange(1, stage.RIM_SPAN + 1, device=z.device)
+    around = torch.arange(-stage.RIM_ROWS, stage.RIM_ROWS + 1, device=z.device)
+    y = row[:, None, None] + around[:, None]  # H rows 1
     x = ends[:, None, None] + inward * run  # H 1 span
     in_image = (y >= 0) & (y < height) & (x >= 0) & (x < width)  # H rows span
     y, x = y.clamp(0, height - 1), x.clamp(0, width - 1)
     step = z[y, x] - z[row, ends][:, None, None]
     same = in_image & reliable[y, x] & (
-        step.abs() <= RIM_STEP + float(SAME_SURFACE_SLOPES[0]) * run)
+        step.abs() <= stage.RIM_STEP + float(stage.SAME_SURFACE_SLOPES[0]) * run)
     rise = torch.where(same, inward * run * step, 0).sum(dim=(1, 2))
-    return (rise / ((same * run * run).sum(dim=(1, 2)) + RIM_CAUTION))[:, None]
+    return (rise / ((same * run * run).sum(dim=(1, 2)) + stage.RIM_CAUTION))[:, None]

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Iteratively re-weighted least squares with conjugate gradients; the twin of irls.py."""
+"""Iteratively re-weighted least squares with conjugate gradients: CPU kernels."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ import math
 from numba import njit, prange
 import numpy as np
 
+from graph_depth_refiner.core.energy import REGULARISERS
 from graph_depth_refiner.core.energy_numba import energy as _energy
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
@@ -32,18 +33,19 @@ from graph_depth_refiner.core.jit.simd import (
     store_run,
     sum_run,
 )
-from graph_depth_refiner.core.problem import REGULARISERS, Terms, window_of
+from graph_depth_refiner.core.patch_graph import window_of
 from graph_depth_refiner.core.rows_numba import (
     NEIGHBOURHOOD,
     NLTGV,
-    own_rises,
+    residual_norms,
+    slope_norms,
     SMOOTH2,
     step_to,
-    turn_norms,
     wide_enough,
     with_margin,
     without_margin,
 )
+from graph_depth_refiner.core.types import Terms
 
 
 @dataclass
@@ -55,8 +57,8 @@ class State:
     rest: np.ndarray  # 3 H W: right side less left side
     image: np.ndarray  # 3 H W: the system applied to the direction
     diagonal: np.ndarray  # 3 H W: inverse of the diagonal of the system
-    rise: np.ndarray  # O H W: weights of the squared residuals
-    turn: np.ndarray  # 2 O/2 H W: weights of the squared slope differences
+    residual_weight: np.ndarray  # O H W: weights of the squared residuals
+    slope_weight: np.ndarray  # 2 O/2 H W: weights of the squared slope differences
     fidelity: np.ndarray  # H W: weights of the squared data term
     dots: np.ndarray  # H: sums of rows
     w: np.ndarray  # O H W
@@ -128,61 +130,62 @@ def _weigh(state: State) -> None:
     regulariser = REGULARISERS.index(terms.regulariser)
     inverse = np.zeros_like(state.z_[0])  # of the slope norms, with a margin
     if regulariser == NEIGHBOURHOOD:
-        _turn_norms(state.z_, state.w, inverse)
+        _slope_norms(state.z_, state.w, inverse)
     _weights(
         state.z_, state.w, state.d, state.m, np.float32(terms.lam),
-        np.float32(terms.lam * terms.alpha), regulariser, inverse, state.rise, state.turn,
-        state.fidelity)
-    _diagonal(state.rise, state.turn, state.fidelity, state.diagonal)
+        np.float32(terms.lam * terms.alpha), regulariser, inverse, state.residual_weight,
+        state.slope_weight, state.fidelity)
+    _diagonal(state.residual_weight, state.slope_weight, state.fidelity, state.diagonal)
 
 
 def _solve(state: State, inner: int) -> None:
     """Improve the planes by conjugate gradients with the diagonal as preconditioner."""
-    system = (state.rise, state.turn, state.fidelity)
+    system = (state.residual_weight, state.slope_weight, state.fidelity)
     _apply(state.z_, *system, state.image, state.dots)
     _begin(state.d, state.fidelity, state.image, state.diagonal, state.rest, state.p_, state.dots)
     now = state.dots.sum()
     for _ in range(inner):
         _apply(state.p_, *system, state.image, state.dots)
-        bend = state.dots.sum()
-        if bend <= 0:  # solved: nothing is left to search
+        curvature = state.dots.sum()
+        if curvature <= 0:  # solved: nothing is left to search
             return
         _advance(
             state.z_, state.p_, state.rest, state.image, state.diagonal,
-            np.float32(now / bend), state.dots)
+            np.float32(now / curvature), state.dots)
         before, now = now, state.dots.sum()
         _turn(state.p_, state.rest, state.diagonal, np.float32(now / before))
 
 
 @njit(parallel=True, **FUSED)
-def _turn_norms(z, w, inverse):
+def _slope_norms(z, w, inverse):
     for row in prange(w.shape[1]):
         y = np.int64(row)
         r = (z.shape[1] - w.shape[1]) // 2
-        turn_norms(z, w, y, r, inverse[y + r])
+        slope_norms(z, w, y, r, inverse[y + r])
 
 
 @njit(parallel=True, **FUSED)
-def _weights(z, w, d, m, lam, alpha, regulariser, inverse, rise, turn, fidelity):
+def _weights(z, w, d, m, lam, alpha, regulariser, inverse, residual_weight, slope_weight,
+             fidelity):
     edges, height, width = w.shape
     r = (z.shape[1] - height) // 2
     for row in prange(height):
         y = np.int64(row)
-        own = np.empty((3, z.shape[2]), np.float32)
+        outgoing = np.empty((3, z.shape[2]), np.float32)
         norms = np.empty(z.shape[2], np.float32)
         if regulariser != NLTGV:
-            own_rises(z, w, y, r, own, norms)
+            residual_norms(z, w, y, r, outgoing, norms)
         for start in range(0, width, LANES):
             x = min(start, width - LANES)
             e = load_run(z[0, y + r], U(x + r)) - load_run(d[y], U(x))
             weight = inverse_root(e * e + spread_run(SMOOTH2))
             store_run(fidelity[y], U(x), load_run(m[y], U(x)) * weight)
-            _rise_weights(z, w, y, x, r, lam, regulariser, norms, rise)
-            _turn_weights(z, w, y, x, r, alpha, regulariser, inverse, turn)
+            _rise_weights(z, w, y, x, r, lam, regulariser, norms, residual_weight)
+            _turn_weights(z, w, y, x, r, alpha, regulariser, inverse, slope_weight)
 
 
 @njit(**INLINE)
-def _rise_weights(z, w, y, x, r, lam, regulariser, norms, rise):
+def _rise_weights(z, w, y, x, r, lam, regulariser, norms, residual_weight):
     s = U(x + r)
     di, ui, vi = load_run(z[0, y + r], s), load_run(z[1, y + r], s), load_run(z[2, y + r], s)
     norm = spread_run(lam) * load_run(norms, s)
@@ -195,11 +198,11 @@ def _rise_weights(z, w, y, x, r, lam, regulariser, norms, rise):
             by = wij * spread_run(lam) * inverse_root(e * e + spread_run(SMOOTH2))
         else:
             by = wij * wij * norm
-        store_run(rise[U(o), U(y)], U(x), by)
+        store_run(residual_weight[U(o), U(y)], U(x), by)
 
 
 @njit(**INLINE)
-def _turn_weights(z, w, y, x, r, alpha, regulariser, inverse, turn):
+def _turn_weights(z, w, y, x, r, alpha, regulariser, inverse, slope_weight):
     """Weigh the slope differences to the pixels after a run, both directions together."""
     edges, height, width = w.shape
     s = U(x + r)
@@ -209,8 +212,8 @@ def _turn_weights(z, w, y, x, r, alpha, regulariser, inverse, turn):
         o = half + edges // 2
         dy, dx = step_to(o, edges, r)
         if y + dy >= height:
-            for k in range(turn.shape[0]):
-                store_run(turn[U(k), U(half), U(y)], U(x), spread_run(ZERO))
+            for k in range(slope_weight.shape[0]):
+                store_run(slope_weight[U(k), U(half), U(y)], U(x), spread_run(ZERO))
             continue
         j, below = U(x + r + dx), U(y + r + dy)
         wij = load_run(w[U(o), U(y)], U(x))
@@ -219,21 +222,21 @@ def _turn_weights(z, w, y, x, r, alpha, regulariser, inverse, turn):
         ex, ey = ui - load_run(z[1, below], j), vi - load_run(z[2, below], j)
         both = by * (wij + wji)
         if regulariser == NLTGV:
-            store_run(turn[0, U(half), U(y)], U(x), both * inverse_root(ex * ex + small))
-            store_run(turn[1, U(half), U(y)], U(x), both * inverse_root(ey * ey + small))
+            store_run(slope_weight[0, U(half), U(y)], U(x), both * inverse_root(ex * ex + small))
+            store_run(slope_weight[1, U(half), U(y)], U(x), both * inverse_root(ey * ey + small))
         elif regulariser == NEIGHBOURHOOD:
-            there = wji * wji * load_run(inverse[below], j)
-            here = wij * wij * load_run(inverse[y + r], s)
-            store_run(turn[0, U(half), U(y)], U(x), by * (here + there))
+            other = wji * wji * load_run(inverse[below], j)
+            centre = wij * wij * load_run(inverse[y + r], s)
+            store_run(slope_weight[0, U(half), U(y)], U(x), by * (centre + other))
         else:
-            store_run(
-                turn[0, U(half), U(y)], U(x), both * inverse_root(ex * ex + ey * ey + small))
+            store_run(slope_weight[0, U(half), U(y)], U(x),
+                      both * inverse_root(ex * ex + ey * ey + small))
 
 
 @njit(parallel=True, **FUSED)
-def _diagonal(rise, turn, fidelity, diagonal):
+def _diagonal(residual_weight, slope_weight, fidelity, diagonal):
     """Invert the diagonal of the system; where it is 0 nothing can or need be solved."""
-    edges, height, width = rise.shape
+    edges, height, width = residual_weight.shape
     r = int(math.sqrt(edges + 1.0)) // 2
     for row in prange(height):
         y = np.int64(row)
@@ -243,22 +246,23 @@ def _diagonal(rise, turn, fidelity, diagonal):
         for o in range(edges):
             dy, dx = step_to(o, edges, r)
             fx, fy = np.float32(dx * dx), np.float32(dy * dy)
-            mine = rise[o, y]
+            part = residual_weight[o, y]
             for x in range(U(width)):
-                d[x] += mine[x]
-                ux[x] += mine[x] * fx
-                uy[x] += mine[x] * fy
+                d[x] += part[x]
+                ux[x] += part[x] * fx
+                uy[x] += part[x] * fy
             if 0 <= y + dy < height:
-                back = rise[edges - 1 - o, y + dy]
+                back = residual_weight[edges - 1 - o, y + dy]
                 a, b = U(max(0, -dx)), U(max(0, dx))
                 for x in range(U(max(0, width - abs(dx)))):
                     d[a + x] += back[b + x]
                 half = o - edges // 2
                 mirrored = edges - 1 - o - edges // 2
                 for k in range(2):
-                    of = min(k, turn.shape[0] - 1)
+                    of = min(k, slope_weight.shape[0] - 1)
                     u = sums[1 + k]
-                    both = turn[of, half, y] if half >= 0 else turn[of, mirrored, y + dy]
+                    both = slope_weight[of, half, y] if half >= 0 \
+                        else slope_weight[of, mirrored, y + dy]
                     c = a if half >= 0 else b
                     for x in range(U(max(0, width - abs(dx)))):
                         u[a + x] += both[c + x]
@@ -269,9 +273,9 @@ def _diagonal(rise, turn, fidelity, diagonal):
 
 
 @njit(parallel=True, **FUSED)
-def _apply(p, rise, turn, fidelity, out, dots):
+def _apply(p, residual_weight, slope_weight, fidelity, out, dots):
     """Apply the system to planes with a margin; dots are the rows of <p, out>."""
-    _, height, width = rise.shape
+    _, height, width = residual_weight.shape
     r = (p.shape[1] - height) // 2
     for row in prange(height):
         y = np.int64(row)
@@ -279,7 +283,7 @@ def _apply(p, rise, turn, fidelity, out, dots):
         for start in range(0, width, LANES):
             x = min(start, width - LANES)
             s = U(x + r)
-            gd, gx, gy = _gather(p, rise, turn, y, x, r)
+            gd, gx, gy = _gather(p, residual_weight, slope_weight, y, x, r)
             d = load_run(p[0, y + r], s)
             gd = gd + load_run(fidelity[y], U(x)) * d
             store_run(out[0, y], U(x), gd)
@@ -291,11 +295,11 @@ def _apply(p, rise, turn, fidelity, out, dots):
 
 
 @njit(**INLINE)
-def _gather(p, rise, turn, y, x, r):
+def _gather(p, residual_weight, slope_weight, y, x, r):
     """Return what the edges of a run of pixels, out and in, add to each of its planes."""
-    edges, height, width = rise.shape
+    edges, height, width = residual_weight.shape
     s = U(x + r)
-    last = turn.shape[0] - 1
+    last = slope_weight.shape[0] - 1
     di, ui, vi = load_run(p[0, y + r], s), load_run(p[1, y + r], s), load_run(p[2, y + r], s)
     gd = spread_run(ZERO)
     gx = gd
@@ -307,21 +311,21 @@ def _gather(p, rise, turn, y, x, r):
         j, row = U(x + r + dx), U(y + r + dy)
         fx, fy = spread_run(np.float32(dx)), spread_run(np.float32(dy))
         dj, uj, vj = load_run(p[0, row], j), load_run(p[1, row], j), load_run(p[2, row], j)
-        back = load_run(rise[U(edges - 1 - o), U(y + dy)], U(x + dx))
+        back = load_run(residual_weight[U(edges - 1 - o), U(y + dy)], U(x + dx))
         back = inside_run(back, np.int32(x + dx), np.int32(width))
-        go = load_run(rise[U(o), U(y)], U(x)) * (dj - di - ui * fx - vi * fy)
-        gd = gd + back * (di - dj + uj * fx + vj * fy) - go
+        outgoing_part = load_run(residual_weight[U(o), U(y)], U(x)) * (dj - di - ui * fx - vi * fy)
+        gd = gd + back * (di - dj + uj * fx + vj * fy) - outgoing_part
         half = o - edges // 2
         if half >= 0:
-            tx = load_run(turn[0, U(half), U(y)], U(x))
-            ty = load_run(turn[U(last), U(half), U(y)], U(x))
+            tx = load_run(slope_weight[0, U(half), U(y)], U(x))
+            ty = load_run(slope_weight[U(last), U(half), U(y)], U(x))
         else:
-            tx = load_run(turn[0, U(-1 - half), U(y + dy)], U(x + dx))
-            ty = load_run(turn[U(last), U(-1 - half), U(y + dy)], U(x + dx))
+            tx = load_run(slope_weight[0, U(-1 - half), U(y + dy)], U(x + dx))
+            ty = load_run(slope_weight[U(last), U(-1 - half), U(y + dy)], U(x + dx))
             tx = inside_run(tx, np.int32(x + dx), np.int32(width))
             ty = inside_run(ty, np.int32(x + dx), np.int32(width))
-        gx = gx + tx * (ui - uj) - go * fx
-        gy = gy + ty * (vi - vj) - go * fy
+        gx = gx + tx * (ui - uj) - outgoing_part * fx
+        gy = gy + ty * (vi - vj) - outgoing_part * fy
     return gd, gx, gy
 
 

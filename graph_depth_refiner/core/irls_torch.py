@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Iteratively re-weighted least squares with preconditioned conjugate gradients, in torch.
+Iteratively re-weighted least squares (IRLS) with preconditioned conjugate gradients, in torch.
 
 Every norm is bounded from above by a parabola that touches it at the present planes; the
 sum of the parabolas is lowered by a few steps of conjugate gradients, and again.
@@ -27,7 +27,7 @@ import torch
 from graph_depth_refiner.core.energy_torch import energy as _energy
 from graph_depth_refiner.core.energy_torch import inverse, neighbours
 from graph_depth_refiner.core.patch_graph_torch import transpose
-from graph_depth_refiner.core.problem import Terms
+from graph_depth_refiner.core.types import Terms
 
 
 @dataclass
@@ -50,27 +50,27 @@ class System:
     """The parabolas at some planes: what the squares are weighted with."""
 
     data: torch.Tensor  # H W
-    rise: torch.Tensor  # O H W
+    residual_weight: torch.Tensor  # O H W
     back: torch.Tensor  # O H W, its transpose
-    turn: torch.Tensor  # O 2 H W, both directions of an edge together
+    slope_weight: torch.Tensor  # O 2 H W, both directions of an edge together
 
     def apply(self, p: torch.Tensor) -> torch.Tensor:
         """Return the gradient of the squares at p, 3 H W, apart from the data's values."""
         out = torch.stack((self.data * p[0], torch.zeros_like(p[1]), torch.zeros_like(p[2])))
-        for o, dy, dx, there in neighbours(p, self.rise):
-            go = self.rise[o] * (there[0] - p[0] - p[1] * dx - p[2] * dy)
-            come = self.back[o] * (p[0] - there[0] + there[1] * dx + there[2] * dy)
-            out += torch.stack((come - go, -dx * go, -dy * go))
-            out[1:] += self.turn[o] * (p[1:] - there[1:])
+        for o, dy, dx, other in neighbours(p, self.residual_weight):
+            outgoing = self.residual_weight[o] * (other[0] - p[0] - p[1] * dx - p[2] * dy)
+            incoming = self.back[o] * (p[0] - other[0] + other[1] * dx + other[2] * dy)
+            out += torch.stack((incoming - outgoing, -dx * outgoing, -dy * outgoing))
+            out[1:] += self.slope_weight[o] * (p[1:] - other[1:])
         return out
 
     def inverse_diagonal(self) -> torch.Tensor:
         """Return the preconditioner, 3 H W; 0 where there is nothing to solve."""
-        out = torch.stack((self.data, *self.turn.sum(dim=0)))
-        for o, dy, dx, _ in neighbours(out, self.rise):
-            out[0] += self.rise[o] + self.back[o]
-            out[1] += self.rise[o] * dx * dx
-            out[2] += self.rise[o] * dy * dy
+        out = torch.stack((self.data, *self.slope_weight.sum(dim=0)))
+        for o, dy, dx, _ in neighbours(out, self.residual_weight):
+            out[0] += self.residual_weight[o] + self.back[o]
+            out[1] += self.residual_weight[o] * dx * dx
+            out[2] += self.residual_weight[o] * dy * dy
         return torch.where(out > 0, 1 / out, 0)
 
 
@@ -93,26 +93,27 @@ def step(state: State, inner: int) -> None:
 def weigh(state: State) -> System:
     """Set up the least-squares system whose gradient here is that of the energy."""
     z, w, terms = state.z, state.w, state.terms
-    rise, turn = torch.empty_like(w), w.new_empty((len(w), 2, *z.shape[1:]))
-    rises, turns = torch.zeros_like(z[0]), torch.zeros_like(z[0])
-    for o, dy, dx, there in neighbours(z, w):
-        residual = (there[0] - z[0] - z[1] * dx - z[2] * dy).square()
-        difference = (there[1:] - z[1:]).square()  # 2 H W
-        rises += w[o].square() * residual
-        turns += w[o].square() * difference.sum(dim=0)
+    residual_weight, slope_weight = torch.empty_like(w), w.new_empty((len(w), 2, *z.shape[1:]))
+    residual_norm, slope_norm = torch.zeros_like(z[0]), torch.zeros_like(z[0])
+    for o, dy, dx, other in neighbours(z, w):
+        residual = (other[0] - z[0] - z[1] * dx - z[2] * dy).square()
+        difference = (other[1:] - z[1:]).square()  # 2 H W
+        residual_norm += w[o].square() * residual
+        slope_norm += w[o].square() * difference.sum(dim=0)
         if terms.regulariser == 'nltgv':
-            rise[o] = w[o] * inverse(residual)
-            turn[o] = (w[o] + state.back[o]) * inverse(difference)
+            residual_weight[o] = w[o] * inverse(residual)
+            slope_weight[o] = (w[o] + state.back[o]) * inverse(difference)
         else:
-            turn[o] = (w[o] + state.back[o]) * inverse(difference.sum(dim=0))
+            slope_weight[o] = (w[o] + state.back[o]) * inverse(difference.sum(dim=0))
     if terms.regulariser != 'nltgv':
-        rise = w.square() * inverse(rises)
+        residual_weight = w.square() * inverse(residual_norm)
     if terms.regulariser == 'neighbourhood':
-        share = w.square() * inverse(turns)  # O H W
-        turn = (share + transpose(share))[:, None].expand_as(turn)
-    rise, turn = terms.lam * rise, terms.lam * terms.alpha * turn
+        share = w.square() * inverse(slope_norm)  # O H W
+        slope_weight = (share + transpose(share))[:, None].expand_as(slope_weight)
+    residual_weight = terms.lam * residual_weight
+    slope_weight = terms.lam * terms.alpha * slope_weight
     data = state.m * inverse((z[0] - state.d).square())
-    return System(data, rise, transpose(rise), turn)
+    return System(data, residual_weight, transpose(residual_weight), slope_weight)
 
 
 def conjugate_gradients(system: System, d, z, steps: int) -> torch.Tensor:
@@ -124,8 +125,8 @@ def conjugate_gradients(system: System, d, z, steps: int) -> torch.Tensor:
     now = (rest * p).sum()
     for _ in range(steps):
         image = system.apply(p)
-        bend = (p * image).sum()
-        length = torch.where(bend > 0, now / bend, 0)  # 0 once it is solved
+        curvature = (p * image).sum()
+        length = torch.where(curvature > 0, now / curvature, 0)  # 0 once it is solved
         z = z + length * p
         rest = rest - length * image
         before, now = now, (rest * scale * rest).sum()

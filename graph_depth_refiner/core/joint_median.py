@@ -11,8 +11,14 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A joint weighted median: pixels that similar ones contradict take their median."""
+"""
+A joint weighted median: pixels that similar ones contradict take their median.
+
+The weights are of the colours (constant time weighted median: Ma et al., ICCV 2013). The support
+is a square of pixels `stride` apart; a pixel that fewer than `share` of it are within `limit` of
+is replaced if the median is not within `limit` either.
+"""
 
 from __future__ import annotations
 
-VOTERS = 5  # side of the square of voters
+SIDE = 5  # pixels of the support along each axis

@@ -21,19 +21,14 @@ import numpy as np
 from graph_depth_refiner.core.inpainting_numba import weighted_median
 from graph_depth_refiner.core.jit.fast_exp import fading
 from graph_depth_refiner.core.jit.options import FUSED, U, ZERO
-from graph_depth_refiner.core.joint_median import VOTERS
+from graph_depth_refiner.core.joint_median import SIDE
 
-_REACH = VOTERS // 2
+_REACH = SIDE // 2
 
 
 def joint_weighted_median(z: np.ndarray, color: np.ndarray, stride: int, limit: float,
                           share: float, sigma: float) -> np.ndarray:
-    """
-    Return the map with pixels replaced that similar pixels around them contradict.
-
-    Of the voters, a square of pixels `stride` apart weighted by colour, fewer than `share`
-    are within `limit` of the pixel; it takes their weighted median if that is not either.
-    """
+    """Return the map z, H W, with pixels replaced that similar ones around them contradict."""
     result = z.copy()
     _vote(
         z, color, stride, np.float32(limit), np.float32(share),
@@ -54,8 +49,8 @@ def _vote(z, color, stride, limit, share, fade, result):
                 continue
             for b in range(-_REACH, _REACH + 1):
                 _poll(z, color, y, v, b * stride, limit, fade, total, below, above)
-        values = np.empty(VOTERS * VOTERS, np.float32)
-        weights = np.empty(VOTERS * VOTERS, np.float32)
+        values = np.empty(SIDE * SIDE, np.float32)
+        weights = np.empty(SIDE * SIDE, np.float32)
         for x in range(width):
             against = max(below[x], above[x])
             if total[x] - below[x] - above[x] < share * total[x] and 2 * against >= total[x]:
@@ -64,7 +59,7 @@ def _vote(z, color, stride, limit, share, fade, result):
 
 @njit(**{**FUSED, 'forceinline': True})
 def _poll(z, color, y, v, shift, limit, fade, total, below, above):
-    """Add the votes of one voter of each pixel of a row."""
+    """Add the weights of one pixel of the support of each pixel of a row."""
     here, there = U(max(0, -shift)), U(max(0, shift))
     mine, its = z[y], z[v]
     r, g, b = color[0, y], color[1, y], color[2, y]

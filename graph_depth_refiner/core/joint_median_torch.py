@@ -17,20 +17,15 @@ from __future__ import annotations
 
 import torch
 
-from graph_depth_refiner.core.joint_median import VOTERS
+from graph_depth_refiner.core.joint_median import SIDE
 from graph_depth_refiner.core.neighbours_torch import inside
 
 
 def joint_weighted_median(z: torch.Tensor, color: torch.Tensor, stride: int, limit: float,
                           share: float, sigma: float) -> torch.Tensor:
-    """
-    Return the map with pixels replaced that similar pixels around them contradict.
-
-    Of the voters, a square of pixels `stride` apart weighted by colour, fewer than `share`
-    are within `limit` of the pixel; it takes their weighted median if that is not either.
-    """
+    """Return the map z, H W, with pixels replaced that similar ones around them contradict."""
     all_values, all_weights = [], []
-    reach = range(-(VOTERS // 2), VOTERS // 2 + 1)
+    reach = range(-(SIDE // 2), SIDE // 2 + 1)
     for dy, dx in ((a * stride, b * stride) for a in reach for b in reach):
         value, weight = z.clone(), torch.zeros_like(z)
         inside(value, dy, dx).copy_(inside(z, -dy, -dx))
@@ -38,7 +33,7 @@ def joint_weighted_median(z: torch.Tensor, color: torch.Tensor, stride: int, lim
         inside(weight, dy, dx).copy_(torch.exp(-color_distance / (2 * len(color) * sigma ** 2)))
         all_values.append(value)
         all_weights.append(weight)
-    values, weights = torch.stack(all_values), torch.stack(all_weights)  # V H W each
+    values, weights = torch.stack(all_values), torch.stack(all_weights)  # N H W each
     total = weights.sum(dim=0)
     below = (weights * (values - z < -limit)).sum(dim=0)
     above = (weights * (values - z > limit)).sum(dim=0)

@@ -14,7 +14,7 @@
 """
 The one place where implementations are chosen: every stage of a frame, for a CPU or a device.
 
-A stage has two variants that stand beside each other: `plane_fit_numba.py`, kernels for a
+A stage has two variants beside each other: `plane_fit_numba.py`, kernels for a
 CPU that take and give numpy arrays, and `plane_fit_torch.py`, the readable reference that
 runs on any torch device. `Kernels` lists all stages; what is missing fails when it is made.
 """
@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, Protocol, TYPE_CHECKING
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.problem import Memory, Terms
+from graph_depth_refiner.core.types import Memory, Terms
 from graph_depth_refiner.frame import Intrinsics
 
 if TYPE_CHECKING:

@@ -15,15 +15,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 import math
 import time
+from typing import Any
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.downsampling import Level
-from graph_depth_refiner.core.kernels import Array, Kernels
-from graph_depth_refiner.core.problem import Memory, Terms
+from graph_depth_refiner.core.kernels import Kernels
 from graph_depth_refiner.core.pyramid import coarser, finer
+from graph_depth_refiner.core.types import Problem, Solution, Terms
 from graph_depth_refiner.frame import Status
 
 # Converged mode begins with this learning rate, looks at the energy once in so many steps,
@@ -38,84 +39,56 @@ ROUNDING = 1e-3
 HEAVIEST = 4.0  # times the weight of the typical pixel, at most
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """What is to be minimised, and from where; arrays of the kernels."""
-
-    planes: Array  # 3 H W, to begin with
-    weights: Array  # O H W, the graph
-    d: Array  # H W, the data
-    m: Array  # H W, its weight, 0 where there is none
-    unit: float  # standard deviation of the data, which everything is measured in
-    guide: Array | None = None  # H W or C H W; for the graphs of coarser levels
-    measured: Array | None = None  # H W, 0 where unknown: what the result must not be worse than
-
-    @classmethod
-    def of(cls, k: Kernels, planes: Array, weights: Array, level: Level, raw: Level,
-           guide: Array) -> Problem:
-        """Weigh the data of a level by its precision; 1 is that of the typical pixel."""
-        precision = (level.fused_unit / level.sigma.clip(1e-3 * level.fused_unit)).clip(0, HEAVIEST)
-        weight = level.frames.clip(0, 1) * precision
-        return cls(planes, weights, level.d, weight, level.fused_unit, guide, raw.d)
+def data_weight(level: Level) -> Any:
+    """Return the weight of the data of a level, H W: its precision, 1 for the typical pixel."""
+    least = 1e-3 * level.fused_unit  # unknown pixels have no deviation
+    precision = (level.fused_unit / level.sigma.clip(least)).clip(0, HEAVIEST)
+    return level.frames.clip(0, 1) * precision
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Where the minimisation ended."""
-
-    planes: Array  # 3 H W
-    status: Status
-    iterations: int
-    energy: float
-    memory: Memory | None
-
-
-def minimise(k: Kernels, problem: Problem, config: RefinerConfig, memory: Memory | None = None,
-             deadline: float = math.inf) -> Solution:
+def minimise(k: Kernels, problem: Problem, config: RefinerConfig, deadline: float = math.inf
+             ) -> Solution:
     """
-    Lower the energy of planes to at most that of the measurement itself.
+    Lower the energy of the planes to at most that of the measurement itself.
 
-    The memory is ADAM's of the frame before; the deadline is as of time.perf_counter.
+    If it ends higher, the measurement is returned instead. The deadline is as of
+    time.perf_counter.
     """
-    x = problem.planes
     if problem.guide is not None and config.solver.levels > 1:
-        x = _start_from_below(k, problem, config, deadline)
-    terms = Terms(config.energy.reg_lambda, config.energy.reg_alpha, config.energy.regulariser)
-    known = problem.d if problem.measured is None else problem.measured
-    valid = problem.m > 0 if problem.measured is None else known > 0
+        problem = replace(problem, x=_solve_coarser(k, problem, config, deadline))
+    x, measured = problem.x, problem.measured
+    known, valid = (problem.d, problem.m > 0) if measured is None else (measured, measured > 0)
     raw = x + 0  # a copy in numpy and torch alike
     raw[0] = k.where(valid, known, x[0])
-    start = (x, problem.weights, problem.d, problem.m, problem.unit, terms)
+    terms = Terms(config.energy.reg_lambda, config.energy.reg_alpha, config.energy.regulariser)
+    start = (x, problem.w, problem.d, problem.m, problem.unit, terms)
     if config.solver.method == 'irls':
-        return _irls(k.irls, start, raw, config, deadline)
-    return _adam(k.adam, (*start, memory), raw, config, deadline)
+        state = k.irls.init(*start)
+        status = _reweighted_steps(k.irls, state, config, deadline)
+        return _solution(k.irls, state, raw, status, None)
+    state = k.adam.init(*start, problem.memory)
+    steps = _steps_until_settled if config.solver.mode == 'converged' else _fixed_steps
+    status = steps(k.adam, state, config, deadline)
+    return _solution(k.adam, state, raw, status, k.adam.memory(state))
 
 
-def _start_from_below(k: Kernels, problem: Problem, config: RefinerConfig, deadline: float
-                      ) -> Array:
+def _solve_coarser(k: Kernels, problem: Problem, config: RefinerConfig, deadline: float) -> Any:
     """Solve the next coarser level and return its planes at this one."""
-    ratio, x = config.solver.level_ratio, problem.planes
-    small = coarser(problem.guide, ratio)
-    if min(small.shape[-2:]) <= config.graph.window:
-        return x
+    ratio = config.solver.level_ratio
+    guide = coarser(problem.guide, ratio)
+    if min(guide.shape[-2:]) <= config.graph.window:
+        return problem.x
     below = config.with_values(
         **{'solver.levels': config.solver.levels - 1,
            'energy.reg_lambda': config.energy.reg_lambda_coarse or config.energy.reg_lambda})
-    start = coarser(x, ratio)  # 3 h w
+    start = coarser(problem.x, ratio)  # 3 h w
     start[1:] *= ratio  # slopes are per pixel
     solution = minimise(
-        k, Problem(start, k.build_graph(small, below), coarser(problem.d, ratio),
-                   coarser(problem.m, ratio), problem.unit, small), below, None, deadline)
-    planes = finer(solution.planes, ratio, x)  # 3 H W
+        k, Problem(start, k.build_graph(guide, below), coarser(problem.d, ratio),
+                   coarser(problem.m, ratio), problem.unit, guide=guide), below, deadline)
+    planes = finer(solution.x, ratio, problem.x)  # 3 H W
     planes[1:] /= ratio
     return planes
-
-
-def _adam(solver, problem, raw, config, deadline) -> Solution:
-    state = solver.init(*problem)
-    run = _settle if config.solver.mode == 'converged' else _fixed_steps
-    status = run(solver, state, config, deadline)
-    return _solution(solver, state, raw, status, solver.memory(state))
 
 
 def _fixed_steps(solver, state, config, deadline) -> Status:
@@ -133,7 +106,7 @@ def _fixed_steps(solver, state, config, deadline) -> Status:
     return Status.REFINED
 
 
-def _settle(solver, state, config, deadline) -> Status:
+def _steps_until_settled(solver, state, config, deadline) -> Status:
     """Take smaller and smaller steps until the energy changes no more."""
     rate, energy = FIRST_RATE, solver.energy(state)
     for k in range(config.solver.max_iterations):
@@ -150,25 +123,21 @@ def _settle(solver, state, config, deadline) -> Status:
     return Status.NOT_CONVERGED
 
 
-def _irls(solver, problem, raw, config, deadline) -> Solution:
+def _reweighted_steps(solver, state, config, deadline) -> Status:
     """Re-weigh and solve: for the steps of realtime mode, or until the energy settles."""
     converged = config.solver.mode == 'converged'
-    state = solver.init(*problem)
     inner = config.solver.cg_iterations
     energy = solver.energy(state) if converged else math.inf
-    status = Status.NOT_CONVERGED if converged else Status.REFINED
     for _ in range(
             (config.solver.max_iterations if converged else config.solver.iterations) // inner):
         if time.perf_counter() > deadline:
-            status = Status.BUDGET
-            break
+            return Status.BUDGET
         solver.step(state, inner)
         if converged:
             before, energy = energy, solver.energy(state)
             if abs(before - energy) <= config.solver.tolerance * before:
-                status = Status.CONVERGED
-                break
-    return _solution(solver, state, raw, status, None)
+                return Status.CONVERGED
+    return Status.NOT_CONVERGED if converged else Status.REFINED
 
 
 def _solution(solver, state, raw, status, memory) -> Solution:

@@ -11,7 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The motion of the camera between two frames: from poses, or from the frames themselves."""
+"""
+The motion of the camera between two frames: from poses, or from the frames themselves.
+
+Gauss-Newton on point-to-plane distances in inverse depth (point-to-plane ICP: Chen and Medioni,
+1992) and on differences of the image (dense visual odometry: Kerl et al., ICRA 2013), with an
+affine change of brightness. `normal_equations` sums both over blocks of samples.
+"""
 
 from __future__ import annotations
 
@@ -36,18 +42,18 @@ if TYPE_CHECKING:
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
 PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 3, 1.0))
 PHOTOMETRIC_SIGMA = 0.01  # difference of the image in [0, 1] that starts to count as an outlier
-BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move by itself before it is believed less
+BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move on its own before it counts less
 STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
 DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected
-STEADY = 0.6  # share of the usual evidence below which a plane may be of a moving thing
+STEADY = 0.6  # share of the median frame count below which a plane may be of a moving thing
 BLUR = 0.8  # pixels; less and interpolation shows
 LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
 LEAST_AGREEING = 0.5  # share of those that must agree with the planes,
 LEAST_ALIKE = 0.3  # and share of all that must look alike, for a motion to be trusted
 TERMS = 8  # rotation, translation, gain and bias of the image
 SEEN = TERMS * (TERMS + 3) // 2  # where the counts stand behind the sums
-BLOCK = 20  # pixels; what moves by itself is told apart block by block
-OUTLIER = 4.0  # squared residual, in its own unit, beyond which a sample does not agree
+BLOCK = 20  # pixels; moving objects are told apart block by block
+OUTLIER = 4.0  # squared residual, in its noise unit, beyond which a sample does not agree
 DEPTH_SCALE = 2.0  # noise units: a residual in depth of one is this much
 FLAT_BLOCK = 1e-4  # squared gradient of the image that keeps an even block in its place
 
@@ -71,7 +77,7 @@ class Equations:
 
     matrix: np.ndarray  # TERMS TERMS, J^T J
     vector: np.ndarray  # TERMS, J^T r
-    shifts: np.ndarray  # pixels by which each block would like to move by itself
+    shifts: np.ndarray  # pixels by which each block would move on its own
     seen: float  # samples inside the image,
     alike: float  # and those of them that look alike
     measured: float  # samples with depth,
@@ -145,8 +151,7 @@ def align(k: Kernels, past: Aligned, now: Target, guess: np.ndarray) -> Motion:
     Gauss-Newton on point-to-plane distances in inverse depth and on image differences: from
     a guess if most of the image is at rest there, else from the motion of tracked corners,
     else coarse to fine from the guess. Single samples are weighted robustly, and so are
-    blocks by how far they would like to move by themselves: a moving object is a block that
-    does.
+    blocks by how far they would move on their own, as those of a moving object do.
     """
     planes, frames = past.planes, past.frames
     typical = positive_median(k.numpy(frames))

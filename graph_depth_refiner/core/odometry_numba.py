@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Linearise the misfit that shows the motion of the camera: CPU kernels."""
+"""Normal equations of the camera's motion: CPU kernels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _bilinear(image, u, v):
 @njit(parallel=True, nogil=True, cache=True)
 def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, sigma,
             photometric_sigma, block_flow_scale, sums, shifts):
-    """Sum the normal equations of every block, weighted by how little it moves by itself."""
+    """Sum the normal equations of every block, weighted by how little it moves on its own."""
     height, width = n.shape
     fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
     half = np.float32(0.5)
@@ -121,16 +121,16 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
                 s = 1 + qa * motion[0, 3] + qb * motion[1, 3] + qc * motion[2, 3]
                 qa, qb, qc = qa / s, qb / s, qc / s
                 vx, vy = (column - cx) / fx, (row - cy) / fy
-                there = qa * vx + qb * vy + qc
-                r = d[row, column] - there
+                predicted = qa * vx + qb * vy + qc
+                r = d[row, column] - predicted
                 j[0], j[1], j[2] = vy * qc - qb, qa - vx * qc, vx * qb - vy * qa
-                j[3], j[4], j[5] = there * qa, there * qb, there * qc
+                j[3], j[4], j[5] = predicted * qa, predicted * qb, predicted * qc
                 e = r / (np.float32(DEPTH_SCALE) * sigma)
                 w = weight / ((1 + e * e) * (1 + e * e) * sigma * sigma)
                 _add(acc, j, r, w, 6)
                 acc[SEEN + 2] += 1
                 acc[SEEN + 3] += e * e < OUTLIER
-        # how far the block would like to move by itself, in pixels
+        # how far the block would move on its own, in pixels: a Lucas-Kanade step
         floor = FLAT_BLOCK / (photometric_sigma * photometric_sigma)
         fuu, fvv = fuu + floor, fvv + floor
         det = fuu * fvv - fuv * fuv

@@ -18,15 +18,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from graph_depth_refiner.core import odometry as stage
 from graph_depth_refiner.core.camera_torch import plane_vectors
-from graph_depth_refiner.core.odometry import (
-    BLOCK,
-    DEPTH_SCALE,
-    FLAT_BLOCK,
-    OUTLIER,
-    SEEN,
-    TERMS,
-)
 from graph_depth_refiner.frame import Intrinsics
 
 
@@ -58,8 +51,8 @@ def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: 
     to_u, to_v = k.fx * px / pz + k.cx, k.fy * py / pz + k.cy
     use = use & (to_u >= 1) & (to_v >= 1) & (to_u <= width - 2) & (to_v <= height - 2)
     to_u, to_v = torch.where(use, to_u, 0), torch.where(use, to_v, 0)
-    blocks = (v // BLOCK) * -(-width // BLOCK) + u // BLOCK
-    number = -(-height // BLOCK) * -(-width // BLOCK)
+    blocks = (v // stage.BLOCK) * -(-width // stage.BLOCK) + u // stage.BLOCK
+    number = -(-height // stage.BLOCK) * -(-width // stage.BLOCK)
 
     is_now, gu, gv = _bilinear(now, (to_u + 0.5) * scale - 0.5, (to_v + 0.5) * scale - 0.5)
     was, _, _ = _bilinear(before, (u + 0.5) * scale - 0.5, (v + 0.5) * scale - 0.5)
@@ -73,7 +66,7 @@ def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: 
                    torch.stack((-was, -torch.ones_like(was)))))  # 8 N
     e = r / photometric_sigma
     w = use / ((1 + e * e) * photometric_sigma) ** 2
-    counts = torch.stack((use, use & (e * e < OUTLIER)))
+    counts = torch.stack((use, use & (e * e < stage.OUTLIER)))
     flow = torch.stack((w * gu * gu, w * gu * gv, w * gv * gv, w * gu * r, w * gv * r))
 
     q = plane_vectors(x.double(), intrinsics)[:, v, u]  # 3 N
@@ -81,15 +74,16 @@ def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: 
         q, use, (to_u, to_v), d, m, rotation, translation, intrinsics, sigma)
     rows = torch.cat((_terms(j, r, w) + depth_terms, counts, depth_counts, flow))
     sums = rows.new_zeros((number, len(rows))).index_add_(0, blocks, rows.T)
-    shifts = _shifts(sums[:, SEEN + 4:], photometric_sigma)
+    shifts = _shifts(sums[:, stage.SEEN + 4:], photometric_sigma)
     still = 1 / (1 + (shifts / block_flow_scale).square()).square()
-    return torch.cat((sums[:, :SEEN] * still[:, None], sums[:, SEEN:SEEN + 4]), dim=1), shifts
+    counted = sums[:, stage.SEEN:stage.SEEN + 4]
+    return torch.cat((sums[:, :stage.SEEN] * still[:, None], counted), dim=1), shifts
 
 
 def _samples(side: int, stride: int, device: torch.device) -> torch.Tensor:
     """Return every stride-th place of every block."""
-    places = [place for first in range(0, side, BLOCK)
-              for place in range(first + stride // 2, min(first + BLOCK, side), stride)]
+    places = [place for first in range(0, side, stage.BLOCK)
+              for place in range(first + stride // 2, min(first + stage.BLOCK, side), stride)]
     return torch.tensor(places, dtype=torch.int64, device=device)
 
 
@@ -106,16 +100,16 @@ def _depth_terms(planes, use, place, d, m, rotation, translation, intrinsics, si
     predicted = (q * rays).sum(dim=0)
     r = d[row, column] - predicted
     j = torch.cat((-torch.linalg.cross(q, rays, dim=0), predicted * q,
-                   torch.zeros_like(q[:TERMS - 6])))  # 8 N
-    e = r / (DEPTH_SCALE * sigma)
+                   torch.zeros_like(q[:stage.TERMS - 6])))  # 8 N
+    e = r / (stage.DEPTH_SCALE * sigma)
     w = use * weight / ((1 + e * e) * sigma) ** 2
-    return _terms(j, r, w), torch.stack((use, use & (e * e < OUTLIER)))
+    return _terms(j, r, w), torch.stack((use, use & (e * e < stage.OUTLIER)))
 
 
 def _terms(j, r, w):
     """Return w J^T J and w J^T r of samples, SEEN N, the upper triangle row by row."""
     return torch.stack([
-        w * j[a] * other for a in range(TERMS) for other in (*j[a:], r)])
+        w * j[a] * other for a in range(stage.TERMS) for other in (*j[a:], r)])
 
 
 def _bilinear(image, u, v):
@@ -133,6 +127,7 @@ def _bilinear(image, u, v):
 def _shifts(flow, photometric_sigma):
     """Return by how many pixels every block would move on its own: a Lucas-Kanade step."""
     uu, uv, vv, ur, vr = flow.T
-    uu, vv = uu + FLAT_BLOCK / photometric_sigma ** 2, vv + FLAT_BLOCK / photometric_sigma ** 2
+    flat = stage.FLAT_BLOCK / photometric_sigma ** 2
+    uu, vv = uu + flat, vv + flat
     determinant = uu * vv - uv * uv
     return torch.hypot((vv * ur - uv * vr) / determinant, (uu * vr - uv * ur) / determinant)

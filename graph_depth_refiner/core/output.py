@@ -21,9 +21,9 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import camera
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.kernels import Array, Kernels
-from graph_depth_refiner.core.minimise import Solution
 from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.statistics import positive_median
+from graph_depth_refiner.core.types import Solution
 from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
 
 UNKNOWN, MEASURED = int(Provenance.UNKNOWN), int(Provenance.MEASURED)

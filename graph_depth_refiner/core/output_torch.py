@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import torch
 
+from graph_depth_refiner.core import output as stage
 from graph_depth_refiner.core.camera_torch import plane_vectors
-from graph_depth_refiner.core.output import CORRECTED, CORRECTED_UNITS, FILLED, MEASURED, UNKNOWN
 from graph_depth_refiner.frame import Intrinsics
 
 
@@ -34,12 +34,13 @@ def describe(planes: torch.Tensor, d: torch.Tensor, m: torch.Tensor, frame_count
     normals = torch.where(known, -q / q.square().sum(dim=0).sqrt(), torch.nan)
     n = _enlarged(frame_count, d.shape)
     held = n / (1 + n)
-    corrected = (value - d).abs() > CORRECTED_UNITS * unit
+    corrected = (value - d).abs() > stage.CORRECTED_UNITS * unit
     measured = (d > 0) & ~corrected
     confidence = torch.where(measured, torch.maximum(m, held), held)
-    provenance = torch.where(d > 0, torch.where(corrected, CORRECTED, MEASURED), FILLED)
+    provenance = torch.where(corrected, stage.CORRECTED, stage.MEASURED)
+    provenance = torch.where(d > 0, provenance, stage.FILLED)
     return (depth, normals.movedim(0, -1).contiguous(), torch.where(known, confidence, 0),
-            torch.where(known, provenance, UNKNOWN).to(torch.uint8))
+            torch.where(known, provenance, stage.UNKNOWN).to(torch.uint8))
 
 
 def _enlarged(values: torch.Tensor, shape: torch.Size) -> torch.Tensor:

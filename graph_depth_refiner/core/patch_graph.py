@@ -11,23 +11,45 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Keep the parts of the graph whose image has not changed beyond sensor noise."""
+"""
+The patch-similarity graph of the image: its edges, its weights, and its cache.
+
+Edges lead to the pixels of a window, weighted by how alike the patches around both ends are
+(non-local means: Buades et al., CVPR 2005). A graph is an array O H W, one offset after the
+other. Where the image has not changed beyond sensor noise the graph of the frame before is kept.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.kernels import Kernels
 
+if TYPE_CHECKING:
+    from graph_depth_refiner.core.kernels import Kernels
+
+# A weight exp(-t) with t beyond this, 1e-10 of the largest there can be, is 0: nobody would
+# notice it but the processor, which is slow at numbers as small as its square.
+FAINT = 23.0
 # The graph is kept or rebuilt by bands of rows, which are looked at tile by tile.
 BAND = 16  # rows that are kept or rebuilt together
 TILE = 32  # columns at least, unless the image is narrower, over which a change must show
-# a share of changed bands beyond which rebuilding all of them is quicker
-MUCH = 0.5
+# share of changed bands beyond which rebuilding all of them is quicker
+REBUILD_SHARE = 0.5
+
+
+def offsets(window: int) -> list[tuple[int, int]]:
+    """Return the steps (dy, dx) to the neighbours, row-major; the mirror of o is -1 - o."""
+    reach = range(-(window // 2), window // 2 + 1)
+    return [(dy, dx) for dy in reach for dx in reach if (dy, dx) != (0, 0)]
+
+
+def window_of(edges: int) -> int:
+    """Return the side of the window that has so many neighbours."""
+    return round((edges + 1) ** 0.5)
 
 
 @dataclass(eq=False)
@@ -51,7 +73,7 @@ def update_graph(k: Kernels, cached: CachedGraph | None, guide: Any,
         cached.hit_rate = 1.0
         return cached
     changed = difference > config.graph.tolerance
-    if changed.mean() > MUCH:
+    if changed.mean() > REBUILD_SHARE:
         weights = k.build_graph(guide, config, out=cached.weights)
         return CachedGraph(guide, weights, settings)
     height = guide.shape[-2]

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The patch-similarity graph, a block of rows at a time; the twin of graph.py."""
+"""The patch-similarity graph, a block of rows at a time: CPU kernels."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ from graph_depth_refiner.core.jit.simd import (
     store_run,
     sum_run,
 )
-from graph_depth_refiner.core.patch_graph import BAND, TILE
-from graph_depth_refiner.core.problem import FAINT
+from graph_depth_refiner.core.patch_graph import BAND, FAINT, TILE
 from graph_depth_refiner.core.rows_numba import step_to
 
 _BLOCK = 16  # rows
@@ -109,14 +108,14 @@ def _differences(padded, row, dy, dx, r, n, out):
     a, b = U(r), U(r + dx)
     for y in range(n):
         to = out[y]
-        here, there = padded[0, row + y], padded[0, row + y + dy]
+        row_i, row_j = padded[0, row + y], padded[0, row + y + dy]
         for x in range(columns):
-            e = here[a + x] - there[b + x]
+            e = row_i[a + x] - row_j[b + x]
             to[x] = e * e
         for k in range(1, padded.shape[0]):
-            here, there = padded[k, row + y], padded[k, row + y + dy]
+            row_i, row_j = padded[k, row + y], padded[k, row + y + dy]
             for x in range(columns):
-                e = here[a + x] - there[b + x]
+                e = row_i[a + x] - row_j[b + x]
                 to[x] += e * e
 
 
@@ -224,9 +223,9 @@ def _limit(keys, edges, keep):
     finite = spread_run(ZERO)
     for o in range(edges):
         key = load_run(keys, U(o * LANES))
-        there = less_run(key, spread_run(_INF))
-        finite = finite + there
-        high = choose_run(there * less_run(high, key), key, high)
+        known = less_run(key, spread_run(_INF))
+        finite = finite + known
+        high = choose_run(known * less_run(high, key), key, high)
     wanted = spread_run(np.float32(keep))
     # with fewer finite keys than wanted all of them are kept
     done = less_run(finite, wanted)
@@ -290,12 +289,12 @@ def symmetrise(w):
         for o in range(edges // 2, edges):  # owned by the upper or left end
             dy, dx = step_to(o, edges, r)
             if y + dy < height:
-                here, there = w[o, y], w[edges - 1 - o, y + dy]
+                row_i, row_j = w[o, y], w[edges - 1 - o, y + dy]
                 a, b = U(max(0, -dx)), U(max(0, dx))
                 for x in range(U(max(0, width - abs(dx)))):
-                    least = min(here[a + x], there[b + x])
-                    here[a + x] = least
-                    there[b + x] = least
+                    least = min(row_i[a + x], row_j[b + x])
+                    row_i[a + x] = least
+                    row_j[b + x] = least
 
 
 @njit(parallel=True, **EXACT)

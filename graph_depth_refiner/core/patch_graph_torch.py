@@ -25,8 +25,7 @@ from torch.nn.functional import pad
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.neighbours_torch import inside
-from graph_depth_refiner.core.patch_graph import BAND, TILE
-from graph_depth_refiner.core.problem import FAINT, offsets, window_of
+from graph_depth_refiner.core.patch_graph import BAND, FAINT, offsets, TILE, window_of
 
 _LARGE = 1e30
 

@@ -24,6 +24,8 @@ from __future__ import annotations
 from numba import njit
 import numpy as np
 
+from graph_depth_refiner.core.adam import BETA1, BETA2, EPSILON
+from graph_depth_refiner.core.energy import REGULARISERS, SMOOTHING
 from graph_depth_refiner.core.jit.options import INLINE, LIMIT, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
     abs_run,
@@ -38,14 +40,7 @@ from graph_depth_refiner.core.jit.simd import (
     store_run,
     sum_run,
 )
-from graph_depth_refiner.core.problem import (
-    BETA1,
-    BETA2,
-    EPSILON,
-    REGULARISERS,
-    SMOOTHING,
-    window_of,
-)
+from graph_depth_refiner.core.patch_graph import window_of
 
 PLANAR, NLTGV, NEIGHBOURHOOD = range(len(REGULARISERS))
 
@@ -88,8 +83,8 @@ def step_to(o, edges, r):
 
 
 @njit(**INLINE)
-def own_rises(z, w, y, r, own, inverse):
-    """Invert the norms of the residuals of a row; store its own share of their gradient."""
+def residual_norms(z, w, y, r, outgoing, inverse):
+    """Invert the norms of the residuals of a row; store what its pixels add to their gradient."""
     width = w.shape[2]
     d, ux, uy = z[0, y + r], z[1, y + r], z[2, y + r]
     for start in range(0, width, LANES):
@@ -121,13 +116,13 @@ def own_rises(z, w, y, r, own, inverse):
             total_y = total_y + part * fy
         n = inverse_root(squares)
         store_run(inverse, s, n)
-        store_run(own[0], s, total * n)
-        store_run(own[1], s, total_x * n)
-        store_run(own[2], s, total_y * n)
+        store_run(outgoing[0], s, total * n)
+        store_run(outgoing[1], s, total_x * n)
+        store_run(outgoing[2], s, total_y * n)
 
 
 @njit(**INLINE)
-def turn_norms(z, w, y, r, inverse):
+def slope_norms(z, w, y, r, inverse):
     """Invert the norms of all slope differences of the pixels of a row."""
     width = w.shape[2]
     ux, uy = z[1, y + r], z[2, y + r]
@@ -146,12 +141,12 @@ def turn_norms(z, w, y, r, inverse):
 
 
 @njit(**INLINE)
-def planar(z, w, y, r, alpha, own, rises, turns, neighbourhood, g):
+def planar(z, w, y, r, alpha, outgoing, residual_norm, slope_norm, neighbourhood, g):
     """Gather the gradient of a row, given the inverse norms of the rows around it."""
     edges, height, width = w.shape
     rows = 2 * r + 1
     d, ux, uy = z[0, y + r], z[1, y + r], z[2, y + r]
-    turn_i = turns[U(y % rows)]
+    slope_norm_i = slope_norm[U(y % rows)]
     for start in range(0, width, LANES):
         x = min(start, width - LANES)
         s = U(x + r)
@@ -166,7 +161,8 @@ def planar(z, w, y, r, alpha, own, rises, turns, neighbourhood, g):
                 o += rows
                 continue
             dj, uj, vj = z[0, U(y + r + dy)], z[1, U(y + r + dy)], z[2, U(y + r + dy)]
-            rise_j, turn_j = rises[U((y + dy) % rows)], turns[U((y + dy) % rows)]
+            residual_norm_j = residual_norm[U((y + dy) % rows)]
+            slope_norm_j = slope_norm[U((y + dy) % rows)]
             fy = spread_run(np.float32(dy))
             for dx in range(-r, r + 1):
                 if dy == 0 and dx == 0:
@@ -178,20 +174,21 @@ def planar(z, w, y, r, alpha, own, rises, turns, neighbourhood, g):
                     wji = inside_run(wji, np.int32(x + dx), np.int32(width))
                 ujr, vjr = load_run(uj, j), load_run(vj, j)
                 e = di - load_run(dj, j) + ujr * spread_run(np.float32(dx)) + vjr * fy
-                gd = gd + wji * wji * load_run(rise_j, j) * e
+                gd = gd + wji * wji * load_run(residual_norm_j, j) * e
                 ex = ui - ujr
                 ey = vi - vjr
                 if neighbourhood:
-                    k = wij * wij * load_run(turn_i, s) + wji * wji * load_run(turn_j, j)
+                    k = wij * wij * load_run(slope_norm_i, s) \
+                        + wji * wji * load_run(slope_norm_j, j)
                 else:
                     k = (wij + wji) * inverse_root(ex * ex + ey * ey + spread_run(SMOOTH2))
                 gx = gx + k * ex
                 gy = gy + k * ey
                 o += 1
         by = spread_run(alpha)
-        store_run(g[0], s, gd - load_run(own[0], s))
-        store_run(g[1], s, by * gx - load_run(own[1], s))
-        store_run(g[2], s, by * gy - load_run(own[2], s))
+        store_run(g[0], s, gd - load_run(outgoing[0], s))
+        store_run(g[1], s, by * gx - load_run(outgoing[1], s))
+        store_run(g[2], s, by * gy - load_run(outgoing[2], s))
 
 
 @njit(**INLINE)
@@ -254,13 +251,13 @@ def update_row(z, d, m, y, r, gradient, first, second, out, lam, rate, slope_rat
                 store_run(one, last, last_one)
                 store_run(sq, last, last_sq)
             for x in range(begin, end, U(LANES)):
-                v, here = load_run(g, s + x) * by, load_run(old, s + x)
+                v, centre = load_run(g, s + x) * by, load_run(old, s + x)
                 if k == 0:
-                    e = here - load_run(d[y], x)
+                    e = centre - load_run(d[y], x)
                     v = v + load_run(m[y], x) * e * inverse_root(e * e + small)
                 mean = keep1 * load_run(one, x) + take1 * v
                 square = keep2 * load_run(sq, x) + take2 * v * v
-                to = here - pace * mean * inverse_run(root_run(square * bias) + tiny)
+                to = centre - pace * mean * inverse_run(root_run(square * bias) + tiny)
                 store_run(one, x, mean)
                 store_run(sq, x, square)
                 store_run(new, s + x, to)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Slopes of planes fitted over the graph by weighted least squares."""
+"""Slopes of planes through every pixel, fitted over the graph by weighted least squares."""
 
 from __future__ import annotations
 

@@ -38,20 +38,20 @@ def _fit(z, w, slopes):
     for y in prange(height):
         sums = np.zeros((5, width), np.float32)
         xx, xy, yy, xz, yz = sums[0], sums[1], sums[2], sums[3], sums[4]
-        mine = z[0, y + r]
+        values = z[0, y + r]
         for o in range(edges):
             dy, dx = step_to(o, edges, r)
             fx, fy = np.float32(dx), np.float32(dy)
-            its, row = z[0, y + r + dy], w[o, y]
+            others, row = z[0, y + r + dy], w[o, y]
             s, t = U(r), U(r + dx)
             for x in range(n):
                 weight = row[x]
-                rise = its[t + x] - mine[s + x]
+                step = others[t + x] - values[s + x]
                 xx[x] += weight * fx * fx
                 xy[x] += weight * fx * fy
                 yy[x] += weight * fy * fy
-                xz[x] += weight * fx * rise
-                yz[x] += weight * fy * rise
+                xz[x] += weight * fx * step
+                yz[x] += weight * fy * step
         ux, uy = slopes[0, y], slopes[1, y]
         for x in range(n):
             spread = xx[x] + yy[x]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 
 from graph_depth_refiner.core.neighbours_torch import inside
-from graph_depth_refiner.core.problem import offsets, window_of
+from graph_depth_refiner.core.patch_graph import offsets, window_of
 from graph_depth_refiner.core.slope_fit import LEAST_SPREAD, RIDGE
 
 
@@ -27,9 +27,9 @@ def fit_slopes(z: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     xx, xy, yy, xz, yz = z.new_zeros((5, *z.shape))
     for o, (dy, dx) in enumerate(offsets(window_of(len(w)))):
         weight = inside(w[o], dy, dx)
-        rise = weight * (inside(z, -dy, -dx) - inside(z, dy, dx))
+        step = weight * (inside(z, -dy, -dx) - inside(z, dy, dx))
         for total, part in ((xx, dx * dx * weight), (xy, dx * dy * weight),
-                            (yy, dy * dy * weight), (xz, dx * rise), (yz, dy * rise)):
+                            (yy, dy * dy * weight), (xz, dx * step), (yz, dy * step)):
             inside(total, dy, dx).add_(part)
     spread = xx + yy
     p, q = xx + RIDGE * spread, yy + RIDGE * spread

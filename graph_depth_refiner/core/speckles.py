@@ -11,7 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Patches of a map: sure pixels that hang together, and which of them to doubt."""
+"""
+Speckles: small connected patches of a map, which false matches make.
+
+Patches are connected components of reliable pixels whose values differ by little, as in speckle
+filters of stereo matching (Hirschmueller, PAMI 2008).
+"""
 
 from __future__ import annotations
 
@@ -23,12 +28,12 @@ import numpy as np
 # things may be small in the image, hence two shares.
 LARGE_FAR, LARGE_NEAR = 0.005, 0.001
 RANGE_MARGIN = 3.0  # units
-RANGE_TAIL = 0.005  # of the range, left out
-RANGE_SAMPLING = 7  # pixels
+RANGE_TAIL = 0.005  # share of the values left out at the end of the range
+RANGE_SAMPLING = 7  # every so many pixels serve to find the range
 
 
 def patch_areas(z: np.ndarray, reliable: np.ndarray, step: float) -> np.ndarray:
-    """Return for sure pixels the area of their patch, which hangs together in small steps."""
+    """Return for reliable pixels the area, in pixels, of their component; else 0."""
     rows, columns = z.shape
     # every pixel is a node; between two nodes is a link where the step is small
     links = np.zeros((2 * rows - 1, 2 * columns - 1), np.uint8)

@@ -11,7 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Forward warping of planes along a rigid motion, with a z-buffer."""
+"""
+Forward warping of planes along a rigid motion, with a z-buffer.
+
+A plane <q, P> = 1 becomes q' = R q / (1 + <R q, t>) under P' = R P + t, exactly. Of the planes
+that land on a pixel the nearest stays (z-buffer); a crack between them takes the nearest plane
+of its four neighbours.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from graph_depth_refiner.frame import Intrinsics
 
 
 @njit(parallel=True, **FUSED)
-def _aim(x, n, rotation, translation, camera, target, moved):
+def _project(x, n, rotation, translation, camera, target, moved):
     """Move every plane: target is the pixel it lands on (-1 none), moved its d, ux, uy there."""
     height, width = n.shape
     fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
@@ -48,23 +48,23 @@ def _aim(x, n, rotation, translation, camera, target, moved):
             qc = rotation[2, 0] * a + rotation[2, 1] * b + rotation[2, 2] * c
             scale = ONE + qa * translation[0] + qb * translation[1] + qc * translation[2]
             qa, qb, qc = qa / scale, qb / scale, qc / scale
-            there = qa * (hu - cx) / fx + qb * (hv - cy) / fy + qc
+            value = qa * (hu - cx) / fx + qb * (hv - cy) / fy + qc
             straight = d / pz  # inverse depth of the point itself
             # comparisons with NaN are false; seen edge-on, half a pixel aside a plane is elsewhere
             lands = (d > none) & (n[y, u] > none) & (pz > none) & (scale > none) \
                 & (hu >= none) & (hu < np.float32(width)) \
                 & (hv >= none) & (hv < np.float32(height)) \
-                & (there >= edge_on * straight) & (edge_on * there <= straight)
+                & (value >= edge_on * straight) & (edge_on * value <= straight)
             column, row = (hu, hv) if lands else (none, none)
             target[y, u] = np.int32(row) * np.int32(width) + np.int32(column) if lands \
                 else np.int32(-1)
-            moved[0, y, u] = there
+            moved[0, y, u] = value
             moved[1, y, u] = qa / fx
             moved[2, y, u] = qb / fy
 
 
 @njit(nogil=True, cache=True)
-def _splat(target, near, source, depth):
+def _splat_nearest(target, near, source, depth):
     """Keep for every pixel the nearest plane that lands on it; source -1 where none does."""
     source[:] = -1
     depth[:] = 0
@@ -109,15 +109,15 @@ def _gather(source, moved, n, color, warped, frame_count, seen):
 
 
 def warp(x: np.ndarray, n: np.ndarray, color: np.ndarray, motion: np.ndarray,
-          intrinsics: Intrinsics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return planes 3 H W, evidence H W and colour C H W as seen after P' = R P + t."""
+         intrinsics: Intrinsics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return planes 3 H W, frame count H W and colour C H W as seen after P' = R P + t."""
     motion = motion.astype(np.float32)
     target = np.empty(n.shape, np.int32)
     moved = np.empty_like(x)
-    _aim(x, n, motion[:3, :3], motion[:3, 3], pinhole(intrinsics), target, moved)
+    _project(x, n, motion[:3, :3], motion[:3, 3], pinhole(intrinsics), target, moved)
     source = np.empty(n.shape, np.int32)
     depth = np.empty(n.size, np.float32)
-    _splat(target.ravel(), moved[0].ravel(), source.ravel(), depth)
+    _splat_nearest(target.ravel(), moved[0].ravel(), source.ravel(), depth)
     warped, frame_count, seen = np.empty_like(x), np.empty_like(n), np.empty_like(color)
     _gather(source, moved, n, color, warped, frame_count, seen)
     return warped, frame_count, seen

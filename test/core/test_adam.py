@@ -25,8 +25,9 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.core import adam_compiled, adam_torch
+from graph_depth_refiner.core.energy import REGULARISERS
 from graph_depth_refiner.core.kernels import Kernels, select
-from graph_depth_refiner.core.problem import REGULARISERS, Terms
+from graph_depth_refiner.core.types import Terms
 from graph_depth_refiner.lab.benchmarks import reference
 
 DEVICES = ['cpu'] + ['cuda'] * torch.cuda.is_available()

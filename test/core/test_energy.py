@@ -21,7 +21,7 @@ import torch
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.core import energy_torch as energy
 from graph_depth_refiner.core import patch_graph_torch as graph
-from graph_depth_refiner.core.problem import REGULARISERS, SMOOTHING
+from graph_depth_refiner.core.energy import REGULARISERS, SMOOTHING
 
 ALPHA, LAMBDA = 5.5, 7.5
 

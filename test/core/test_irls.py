@@ -22,8 +22,9 @@ import torch
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.core import energy_torch as energy
 from graph_depth_refiner.core import irls_torch as irls
+from graph_depth_refiner.core.energy import REGULARISERS
 from graph_depth_refiner.core.kernels import select
-from graph_depth_refiner.core.problem import REGULARISERS, Terms
+from graph_depth_refiner.core.types import Terms
 
 UNIT = 0.01
 

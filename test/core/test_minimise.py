@@ -24,6 +24,7 @@ from graph_depth_refiner.config import preset
 from graph_depth_refiner.core.kernels import Kernels, select
 from graph_depth_refiner.core.minimise import minimise
 from graph_depth_refiner.core.pyramid import coarser, finer
+from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.frame import Status
 
 UNIT = 0.01
@@ -41,14 +42,14 @@ def noisy_plane(seed: int = 0):
     return start.astype(np.float32), d, m, truth
 
 
-def solve(k: Kernels, config, scale: float = 1.0, guide=None, **more):
+def solve(k: Kernels, config, scale: float = 1.0, guide=None, memory=None, **more):
     """Minimise on the noisy plane, all of it scaled."""
     start, d, m, _ = noisy_plane()
     guide = np.zeros(SHAPE, np.float32) if guide is None else guide
     w = k.build_graph(k.array(guide), config)
-    return minimise(
-        k, k.array(scale * start), w, k.array(scale * d), k.array(m),
-        scale * UNIT, config, guide=k.array(guide), **more)
+    problem = Problem(k.array(scale * start), w, k.array(scale * d), k.array(m), scale * UNIT,
+                      guide=k.array(guide), memory=memory)
+    return minimise(k, problem, config, **more)
 
 
 def test_converged_finds_the_plane(kernels):

@@ -23,8 +23,7 @@ from scenes import run
 
 from graph_depth_refiner.config import preset, RefinerConfig
 from graph_depth_refiner.core.kernels import Kernels
-from graph_depth_refiner.core.patch_graph import BAND, TILE, update_graph
-from graph_depth_refiner.core.problem import offsets
+from graph_depth_refiner.core.patch_graph import BAND, offsets, TILE, update_graph
 
 SETTINGS = (
     {},

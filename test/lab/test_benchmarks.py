@@ -26,7 +26,9 @@ SOLVER_KEYS = {
 STREAM_KEYS = {
     'method', 'depth_error_percent', 'depth_rms_percent', 'normal_error_deg',
     'temporal_noise_percent', 'ghosting_ratio', 'thin_lost_percent', 'ms_per_frame',
-    'graph_hit_rate'}
+    'graph_hit_rate', 'curved_error_percent', 'completeness_percent', 'invented_percent',
+    'regions', 'sensor', 'room'}
+REGIONS = {'plane', 'curved', 'edge', 'thin', 'hole'}
 
 
 @pytest.fixture
@@ -55,12 +57,28 @@ def test_stream_scores_every_method(records):
     methods = ['input', 'realsense', 'cold-10', 'unwarped-10', 'ours-10', 'ours-10-odometry']
     found, text = records(
         'stream', '--size', '96x72', '--frames', '6', '--motion', 'object', '--no-reference',
-        '--methods', *methods)
+        '--sensor', 'independent', '--room', 'furnished', '--methods', *methods)
     assert [one['method'] for one in found] == methods
     assert all(set(one) >= STREAM_KEYS for one in found)
     error = {one['method']: one['depth_error_percent'] for one in found}
     assert error['ours-10'] < error['input']
     assert all(method in text for method in methods)
+
+
+def test_stream_is_hard_by_default_and_tells_regions_apart(records):
+    found, text = records(
+        'stream', '--size', '96x72', '--frames', '6', '--no-reference', '--methods', 'input',
+        'ours-5')
+    came, ours = found
+    assert (came['sensor'], came['room']) == ('active-stereo', 'clutter')
+    assert set(came['regions']) == REGIONS
+    shares = [came['regions'][name]['share_percent'] for name in REGIONS]
+    assert all(share > 1 for share in shares)
+    assert came['invented_percent'] == 0
+    for name in ('edge', 'hole'):
+        error = [one['regions'][name]['depth_error_percent'] for one in (ours, came)]
+        assert error[0] < error[1]
+    assert 'active-stereo, clutter room' in text and 'by region' in text
 
 
 @pytest.mark.parametrize('words, text', [

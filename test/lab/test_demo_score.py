@@ -62,6 +62,31 @@ def test_scores_are_the_derived_numbers():
     assert rows[REFINED]['holes_percent'] == 0
 
 
+def test_planes_and_round_things_are_told_apart():
+    # a wall on the left and something round on the right: 1 % off on the wall, 3 % off beside it
+    seen = observation()
+    normals = TOWARDS.copy()
+    angle = np.linspace(0, 0.6, 16, dtype=np.float32)
+    normals[:, 16:, 0], normals[:, 16:, 2] = np.sin(angle), -np.cos(angle)
+    depth = np.full(SHAPE, 2.02, np.float32)
+    depth[:, 15:] = 2.06  # from here on normals differ within two pixels
+    found = score([replace(seen, true_normals=normals, depths={INPUT: depth})], INPUT)
+    assert found['plane_error_percent'] == pytest.approx(1, abs=1e-3)
+    assert found['curved_error_percent'] == pytest.approx(3, abs=1e-3)
+    assert found['invented_percent'] is None
+
+
+def test_a_value_where_nothing_is_counts_as_invented_and_a_gap_there_is_no_hole():
+    seen = observation()
+    true_depth, normals = seen.true_depth.copy(), TOWARDS.copy()
+    true_depth[:, :16] = normals[:, :16] = np.nan  # an open door
+    seen = replace(seen, true_depth=true_depth, true_normals=normals)
+    came, refined = score([seen], INPUT), score([seen], REFINED)
+    assert came['holes_percent'] == 0  # the gap is 8 columns of the door
+    assert came['invented_percent'] == 50  # the others have a value
+    assert refined['invented_percent'] == 100
+
+
 def row(depth, normals, holes):
     """Return one row of the table."""
     return {
@@ -102,7 +127,7 @@ def test_no_latency_is_shown_as_such():
     assert median([]) is None
     assert median([3.0, 1.0, 2.0]) == 2.0
     shown = format_rows({REFINED: {'latency_ms': median([]), 'drops': 0}}).splitlines()[1]
-    assert shown.split() == [REFINED, '-', '-', '-', '-', '-', '0']
+    assert shown.split() == [REFINED, *['-'] * 8, '0']
 
 
 def test_the_panel_is_a_small_png_of_all_methods():

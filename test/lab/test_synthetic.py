@@ -98,7 +98,7 @@ def test_thin_curved_and_moving_things_are_there():
 
 
 @pytest.mark.parametrize('wrong', [
-    {'motion': 'jumping'}, {'noise': 'pink'}, {'size': (4, 4)}])
+    {'motion': 'jumping'}, {'sensor': 'pink'}, {'room': 'bath'}, {'size': (4, 4)}])
 def test_refuses_in_one_sentence(wrong):
     name = next(iter(wrong))
     with pytest.raises(ValueError, match=f'^{name}: expected .*, got '):

@@ -21,7 +21,7 @@ import numpy as np
 FAST = {'contract', 'reassoc', 'arcp', 'afn', 'nsz'}
 FUSED = {'nogil': True, 'cache': True, 'fastmath': FAST, 'error_model': 'numpy'}
 INLINE = {**FUSED, 'forceinline': True}
-# Distances decide which edges are kept, so they must come out bit for bit as in graph.py:
+# Distances decide which edges are kept: bit for bit as in patch_graph_torch.py, so
 # no contraction, no reassociation.
 EXACT = {'nogil': True, 'cache': True, 'error_model': 'numpy'}
 EXACT_INLINE = {**EXACT, 'forceinline': True}

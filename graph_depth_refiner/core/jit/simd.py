@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Runs of neighbouring float32 in the registers of the processor, for numba kernels.
+SIMD for numba kernels: runs of neighbouring float32 in the registers of the processor.
 
 The loops over edges need a handful of sums per pixel; kept in memory they cost more than
-the arithmetic. A `Run` holds LANES of them in registers. It is LLVM's own vector type, which
+the arithmetic. An `F32x16` holds LANES of them in registers. It is LLVM's own vector type, which
 LLVM turns into whatever the processor has, so nothing here depends on one.
 """
 
@@ -30,7 +30,7 @@ from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 16
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)
-# as FAST of rows.py: numbers that are not finite must be noticed
+# as FAST of options.py: numbers that are not finite must be noticed
 _FLAGS = ('contract', 'reassoc', 'arcp', 'afn', 'nsz')
 
 

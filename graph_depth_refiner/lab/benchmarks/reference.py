@@ -25,7 +25,7 @@ import torch
 from torch.nn.functional import pad, unfold
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.problem import offsets
+from graph_depth_refiner.core.patch_graph import offsets
 
 
 class Lists:

@@ -33,7 +33,7 @@ import numpy as np
 from graph_depth_refiner.cli.table import format_table
 from graph_depth_refiner.config import preset, RefinerConfig
 from graph_depth_refiner.core import kernels
-from graph_depth_refiner.core.problem import Terms
+from graph_depth_refiner.core.types import Terms
 
 SIZES = ('224x172', '320x240', '640x480', '848x480', '1280x720')
 PRESETS = ('paper', 'realtime')

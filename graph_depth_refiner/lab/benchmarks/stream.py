@@ -30,10 +30,24 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import camera, kernels
 from graph_depth_refiner.core.minimise import minimise
 from graph_depth_refiner.core.observation import measure
+from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.frame import Frame
-from graph_depth_refiner.lab.benchmarks.stream_scores import plane_fit_normals, Scores
+from graph_depth_refiner.lab.benchmarks.stream_scores import (
+    CAP,
+    plane_fit_normals,
+    REGIONS,
+    Scores,
+)
 from graph_depth_refiner.lab.evaluation.realsense import RealsenseFilter
-from graph_depth_refiner.lab.synthetic.stream import MOTIONS, NOISES, SyntheticStream, View
+from graph_depth_refiner.lab.synthetic.scene import ROOMS
+from graph_depth_refiner.lab.synthetic.sensors import SENSORS
+from graph_depth_refiner.lab.synthetic.stream import (
+    COMMAND_ROOM,
+    COMMAND_SENSOR,
+    MOTIONS,
+    SyntheticStream,
+    View,
+)
 from graph_depth_refiner.refiner import DepthRefiner
 
 STEPS = (5, 10, 20)
@@ -42,7 +56,8 @@ COLUMNS = {
     'normal_error_deg': 'normal deg', 'normal_median_deg': 'median deg',
     'completeness_percent': 'complete %', 'temporal_noise_percent': 'noise %',
     'ghosting_ratio': 'ghosting', 'thin_lost_percent': 'thin lost %',
-    'curved_error_percent': 'curved %', 'ms_per_frame': 'ms', 'graph_hit_rate': 'graph hits'}
+    'curved_error_percent': 'curved %', 'invented_percent': 'invented %', 'ms_per_frame': 'ms',
+    'graph_hit_rate': 'graph hits'}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--size', default='320x240', metavar='WxH', help='of the images')
     parser.add_argument('--frames', type=int, default=30, help='length of the stream')
     parser.add_argument('--motion', default='moving', choices=MOTIONS, help='what moves')
-    parser.add_argument('--noise', default='independent', choices=NOISES, help='of the depth')
+    parser.add_argument('--sensor', default=COMMAND_SENSOR, choices=SENSORS,
+                        help='that measures the room (default: %(default)s)')
+    parser.add_argument('--room', default=COMMAND_ROOM, choices=ROOMS,
+                        help='what is in it (default: %(default)s)')
     parser.add_argument('--methods', nargs='+', metavar='NAME', help='default: all')
     parser.add_argument(
         '--no-reference', action='store_true', help='do not time the plain autograd step')
@@ -68,19 +86,21 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f'methods: expected some of {", ".join(METHODS)}, got {name!r}')
     if args.frames < 6:
         raise ValueError(f'frames: expected at least 6, got {args.frames}')
-    stream = SyntheticStream(args.seed, _size(args.size), args.motion, args.noise)
+    stream = SyntheticStream(args.seed, _size(args.size), args.motion, args.sensor, args.room)
     views = list(stream.views(args.frames))
     print(f'seed {args.seed}, {args.size}, {args.frames} frames, {args.motion}, '
-          f'{args.noise} noise')
+          f'{args.sensor}, {args.room} room')
     print(f'{"method":18}' + ''.join(f'{text:>12}' for text in COLUMNS.values() if text))
     scores: dict[str, Scores] = {}
     records, reference = [], None if args.no_reference else _reference(args.size)
     for name in names:
         if reference:
             reference()
-        records.append(_evaluated(name, views, config, scores))
+        records.append({**_evaluated(name, views, config, scores), 'sensor': args.sensor,
+                        'room': args.room})
         print(f'{name:18}' + ''.join(f'{_text(records[-1][key]):>12}'
                                      for key, text in COLUMNS.items() if text))
+    print_regions(records)
     print_stages(records)
     if reference:
         print_reference(records, args.size, reference())
@@ -148,9 +168,9 @@ def _unwarped(steps: int) -> Callable:
                 first = DepthRefiner(
                     config.with_values(**{'temporal.enabled': False, 'solver.scale': 1}))
                 last['planes'] = video_planes(first, frame)
-            solution = minimise(
-                backend, backend.array(last['planes']), backend.build_graph(guide, config), d,
-                backend.array(measured.m), measured.unit, config, last.get('memory'))
+            solution = minimise(backend, Problem(
+                backend.array(last['planes']), backend.build_graph(guide, config), d,
+                backend.array(measured.m), measured.unit, memory=last.get('memory')), config)
             last['planes'], last['memory'] = backend.numpy(solution.x), solution.memory
             planes = last['planes']
             known = planes[0] > 0
@@ -163,7 +183,7 @@ def _unwarped(steps: int) -> Callable:
 def video_planes(refiner: DepthRefiner, frame: Frame) -> np.ndarray:
     """Return the planes, 3 H W, that a refiner ends with."""
     refiner.refine(frame)
-    return refiner.state.planes
+    return refiner._kernels.numpy(refiner.state.planes)
 
 
 # name: (maker, what it is compared with in the bands: a refinement without temporal part)
@@ -181,6 +201,20 @@ ALONE = {'temporal.enabled': False, 'solver.mode': 'converged', 'solver.scale': 
 METHODS['converged'] = (_ours(True, **ALONE, **{'planes.start': False, 'edges.passes': 0}),
                         'cold-10')
 METHODS['converged-planes'] = (_ours(True, **ALONE), 'cold-10')
+
+
+def print_regions(records: list[dict[str, Any]]) -> None:
+    """Print depth and normal errors by region."""
+    shares = records[0]['regions']
+    print(f'\nby region: depth error % (single errors count up to {CAP:g} %), normal error deg')
+    print(f'{"method":18}' + ''.join(f'{name + " %":>12}{"deg":>8}' for name in REGIONS))
+    print(f'{"share of image":18}' + ''.join(
+        f'{_text(shares[name]["share_percent"]):>12}{"":8}' for name in REGIONS))
+    for record in records:
+        cells = (record['regions'][name] for name in REGIONS)
+        print(f'{record["method"]:18}' + ''.join(
+            f'{_text(one["depth_error_percent"]):>12}{_text(one["normal_error_deg"], 2):>8}'
+            for one in cells))
 
 
 def print_stages(records: list[dict[str, Any]]) -> None:
@@ -230,5 +264,5 @@ def _size(text: str) -> tuple[int, int]:
     return int(width), int(height)
 
 
-def _text(value: float | None) -> str:
-    return '-' if value is None else f'{value:.3f}'
+def _text(value: float | None, digits: int = 3) -> str:
+    return '-' if value is None else f'{value:.{digits}f}'

@@ -20,6 +20,8 @@ import numpy as np
 
 from graph_depth_refiner.core import camera
 from graph_depth_refiner.frame import Intrinsics
+from graph_depth_refiner.lab.evaluation.filters import fill_nearest
+from graph_depth_refiner.lab.synthetic.regions import find_regions
 from graph_depth_refiner.lab.synthetic.stream import View
 
 FIRST = 4  # errors count from the fifth frame on
@@ -27,6 +29,8 @@ SETTLED = 9  # noise over time counts from the tenth frame on
 LOST = 5.0  # percent of error beyond which a thin pixel is lost
 BAND = 3  # frames: a band is what the moving object left or entered within so many
 PLANE_WINDOW = 15  # pixels, of the plane-fit normals of the input
+CAP = 10.0  # percent, at which single errors count in the regions
+REGIONS = ('plane', 'curved', 'edge', 'thin', 'hole')
 
 
 class Scores:
@@ -35,6 +39,7 @@ class Scores:
     def __init__(self) -> None:
         """Start empty."""
         self._frames: list[dict[str, float]] = []
+        self._regions: dict[str, list[dict[str, float]]] = {name: [] for name in REGIONS}
         self._band: list[np.ndarray] = []
         self._masks: list[np.ndarray] = []
         self._count, self._sum, self._squares, self._known = 0, 0.0, 0.0, True
@@ -44,8 +49,13 @@ class Scores:
 
     def add(self, index: int, view: View, depth: np.ndarray, normals: np.ndarray | None,
             milliseconds: float, stages: dict[str, float], hit_rate: float) -> None:
-        """Take in the estimate of one frame; depth NaN or 0 where there is none."""
-        known = np.isfinite(depth) & (depth > 0)
+        """
+        Take in the estimate of one frame; depth NaN or 0 where there is none.
+
+        Where the view has no surface there is no error; a value there is counted as invented.
+        """
+        estimated = np.isfinite(depth) & (depth > 0)
+        known = estimated & np.isfinite(view.depth)
         error = np.where(known, 100 * (np.where(known, depth, 1) / view.depth - 1), np.nan)
         self._band.append(np.abs(error[self._bands(view)]))
         if index >= SETTLED:
@@ -55,6 +65,11 @@ class Scores:
         if index < FIRST:
             return
         self._frames.append(_frame_scores(view, error, known, normals))
+        nothing = ~np.isfinite(view.depth)
+        self._frames[-1]['invented_percent'] = (
+            float(100 * estimated[nothing].mean()) if nothing.any() else np.nan)
+        for name, scores in _region_scores(view, depth, estimated, normals).items():
+            self._regions[name].append(scores)
         self._milliseconds.append(milliseconds)
         self._stages.append(stages)
         self._hits.append(hit_rate)
@@ -75,10 +90,15 @@ class Scores:
         stages = {name: float(np.median([one.get(name, 0.0) for one in self._stages]))
                   for name in self._stages[-1]}
         return {
-            'method': method, **mean, 'temporal_noise_percent': self._temporal_noise(),
+            'method': method, **mean, 'regions': self._by_region(),
+            'temporal_noise_percent': self._temporal_noise(),
             'ghosting_ratio': self._ghosting(without_past or self),
             'ms_per_frame': float(np.median(self._milliseconds)),
             'graph_hit_rate': _mean(self._hits), 'stages_ms': stages}
+
+    def _by_region(self) -> dict[str, dict[str, float | None]]:
+        return {name: {key: _mean([one[key] for one in frames]) for key in frames[0]}
+                for name, frames in self._regions.items()}
 
     def _temporal_noise(self) -> float | None:
         """Return the standard deviation of the error over frames, averaged over pixels."""
@@ -100,17 +120,43 @@ def _frame_scores(view: View, error: np.ndarray, known: np.ndarray,
     size = np.abs(error[known])
     cosine = np.clip((normals * view.normals).sum(axis=-1), -1, 1)  # H W
     angle = np.degrees(np.arccos(cosine[np.isfinite(cosine)]))
-    thin = np.abs(error[view.thin])
+    thin = np.abs(error[view.thin & np.isfinite(view.depth)])
     curved = np.abs(error[view.curved & known])
     return {
         'depth_error_percent': float(size.mean()),
         'depth_rms_percent': float(np.sqrt((size * size).mean())),
         'normal_error_deg': float(angle.mean()),
         'normal_median_deg': float(np.median(angle)),
-        'completeness_percent': float(100 * known.mean()),
+        'completeness_percent': float(100 * known.sum() / np.isfinite(view.depth).sum()),
         # what is missing is lost too: comparisons with NaN are false
         'thin_lost_percent': float(100 * (1 - (thin <= LOST).mean())) if thin.size else np.nan,
         'curved_error_percent': float(curved.mean()) if curved.size else np.nan}
+
+
+def _region_scores(view: View, depth: np.ndarray, estimated: np.ndarray,
+                   normals: np.ndarray) -> dict[str, dict[str, float]]:
+    """
+    Return share, depth error and normal error by region.
+
+    `hole` is what the sensor did not measure though there is a surface; the other regions are
+    measured. Who leaves a pixel unknown is given the nearest value.
+    """
+    measured = np.isfinite(view.frame.depth) & (view.frame.depth > 0)
+    masks = find_regions(view.depth, view.normals, view.thin)
+    masks = {name: mask & measured for name, mask in masks.items()}
+    masks['hole'] = np.isfinite(view.depth) & ~measured
+    whole = fill_nearest(np.where(estimated, depth, np.nan).astype(np.float32))
+    error = np.minimum(100 * np.abs(whole / view.depth - 1), CAP)
+    angle = np.degrees(np.arccos(np.clip((normals * view.normals).sum(axis=-1), -1, 1)))
+    return {name: {'share_percent': float(100 * mask.mean()),
+                   'depth_error_percent': _average(error[mask]),
+                   'normal_error_deg': _average(angle[mask])} for name, mask in masks.items()}
+
+
+def _average(values: np.ndarray) -> float:
+    """Return the mean of the numbers among the values, NaN if there is none."""
+    values = values[np.isfinite(values)]
+    return float(values.mean()) if values.size else np.nan
 
 
 def _mean(values: list[float]) -> float | None:

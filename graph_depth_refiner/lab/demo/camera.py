@@ -32,6 +32,7 @@ from graph_depth_refiner.lab.demo.sources import (
     synthetic,
     to_and_fro,
 )
+from graph_depth_refiner.lab.synthetic.stream import COMMAND_ROOM, COMMAND_SENSOR
 from graph_depth_refiner.messages.outgoing import image_fields
 from graph_depth_refiner.ros.messages import filled
 from graph_depth_refiner.ros.spinning import until_shutdown
@@ -53,14 +54,19 @@ class DemoCamera(Node):
         seed = self.declare_parameter('seed', 0).value
         size = tuple(self.declare_parameter('size', [320, 240]).value)
         count = self.declare_parameter('frames', 30).value
+        sensor = self.declare_parameter('sensor', COMMAND_SENSOR).value
+        room = self.declare_parameter('room', COMMAND_ROOM).value
         self._period = 1 / self.declare_parameter('rate', 10.0).value
-        self._publishers = {
-            name: self.create_publisher(_kind(name), name, QUEUE)
-            for name in ('image', 'depth', 'confidence', 'camera_info', 'truth/depth',
-                         'truth/normals')}
-        self._samples = _samples(source, path, seed, size, count)
-        if self._samples[0].frame.confidence is None:
-            self.destroy_publisher(self._publishers.pop('confidence'))
+        if source == 'synthetic':
+            self._samples = synthetic(seed, size, count, sensor, room)
+        else:
+            self._samples = _recorded(source, path, count)
+        # no topic without messages: the refiner waits for a confidence that somebody publishes
+        names = ['image', 'depth', 'camera_info', 'truth/depth', 'truth/normals']
+        if self._samples and self._samples[0].frame.confidence is not None:
+            names.append('confidence')
+        self._outputs = {
+            name: self.create_publisher(_kind(name), name, QUEUE) for name in names}
         self._order = to_and_fro(len(self._samples))
         self._asked = self.get_clock().now()
         self._timer = self.create_timer(0.1, self._wait)
@@ -69,7 +75,7 @@ class DemoCamera(Node):
     def _wait(self) -> None:
         """Start when all listen, so that nobody misses the beginning."""
         waited = (self.get_clock().now() - self._asked).nanoseconds * 1e-9
-        if self._publishers['depth'].get_subscription_count() < LISTENERS and waited < PATIENCE:
+        if self._outputs['depth'].get_subscription_count() < LISTENERS and waited < PATIENCE:
             return
         self.destroy_timer(self._timer)
         self._timer = self.create_timer(self._period, self._publish)
@@ -77,17 +83,14 @@ class DemoCamera(Node):
     def _publish(self) -> None:
         header = Header(stamp=self.get_clock().now().to_msg(), frame_id=FRAME_ID)
         for name, message in _messages(self._samples[next(self._order)], header).items():
-            self._publishers[name].publish(message)
+            self._outputs[name].publish(message)
 
 
 def _kind(name: str) -> type:
     return CameraInfo if name == 'camera_info' else Image
 
 
-def _samples(
-        source: str, path: Path, seed: int, size: tuple[int, int], count: int) -> list[Sample]:
-    if source == 'synthetic':
-        return synthetic(seed, size, count)
+def _recorded(source: str, path: Path, count: int) -> list[Sample]:
     known = {'bag': recorded_bag, 'folder': recorded_folder}
     if source not in known:
         raise ValueError(f'source: expected synthetic, bag or folder, got {source!r}')

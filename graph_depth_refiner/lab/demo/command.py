@@ -26,6 +26,9 @@ import sys
 import tempfile
 
 from graph_depth_refiner.files.exports import check_place
+from graph_depth_refiner.lab.synthetic.scene import ROOMS
+from graph_depth_refiner.lab.synthetic.sensors import SENSORS
+from graph_depth_refiner.lab.synthetic.stream import COMMAND_ROOM, COMMAND_SENSOR
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--rate', type=float, metavar='HZ', help='frames a second')
     parser.add_argument('--seconds', type=float, help='how long to compare')
     parser.add_argument('--seed', type=int, help='of the synthetic room')
+    parser.add_argument('--sensor', choices=SENSORS,
+                        help=f'that measures the synthetic room (default: {COMMAND_SENSOR})')
+    parser.add_argument('--room', choices=ROOMS,
+                        help=f'what is in the synthetic room (default: {COMMAND_ROOM})')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the table')
 
 
@@ -75,8 +82,8 @@ def launch_arguments(args: argparse.Namespace, result: Path) -> dict[str, str]:
     known = {
         'source': 'bag' if args.bag else 'folder' if args.folder else 'synthetic',
         'path': path and path.resolve(), 'size': args.size or None, 'rate': args.rate,
-        'seconds': args.seconds, 'seed': args.seed, 'web': args.web,
-        'png': args.out.resolve(), 'result': result}
+        'seconds': args.seconds, 'seed': args.seed, 'sensor': args.sensor, 'room': args.room,
+        'web': args.web, 'png': args.out.resolve(), 'result': result}
     return {name: str(value) for name, value in known.items() if value is not None}
 
 

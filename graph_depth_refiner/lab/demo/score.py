@@ -26,17 +26,19 @@ from graph_depth_refiner.files.pictures import depth_colors, depth_range, panel,
 from graph_depth_refiner.frame import Intrinsics
 from graph_depth_refiner.lab.evaluation.depth_normals import fitted_normals
 from graph_depth_refiner.lab.evaluation.filters import fill_nearest
-from graph_depth_refiner.lab.evaluation.metrics import missing
+from graph_depth_refiner.lab.synthetic.regions import find_regions
 from graph_depth_refiner.messages.outgoing import normal_colors
 
 INPUT, REALSENSE, REFINED = 'input', 'RealSense-style', 'refined'
 WORST = 0.05  # relative depth error that takes the end of the colour scale
+WIDTH = 8  # characters of a column of the table, at least
 TILE = 240  # px, width of each picture of the panel
 MAX_BYTES = 480_000  # of the panel as a file
 COLUMNS = (
-    ('depth error %', 'depth_error_percent', 3), ('normal error deg', 'normal_error_deg', 2),
-    ('holes %', 'holes_percent', 1), ('ms/frame', 'ms_per_frame', 1),
-    ('latency ms', 'latency_ms', 1), ('drops', 'drops', 0))
+    ('depth error %', 'depth_error_percent', 3), ('plane %', 'plane_error_percent', 3),
+    ('curved %', 'curved_error_percent', 3), ('normal error deg', 'normal_error_deg', 2),
+    ('holes %', 'holes_percent', 1), ('invented %', 'invented_percent', 1),
+    ('ms/frame', 'ms_per_frame', 1), ('latency ms', 'latency_ms', 1), ('drops', 'drops', 0))
 
 Stamp = tuple[int, int]  # seconds, nanoseconds
 
@@ -47,8 +49,8 @@ class Observation:
 
     image: np.ndarray  # H W 3 uint8
     intrinsics: Intrinsics
-    true_depth: np.ndarray  # H W metres, NaN where unknown
-    true_normals: np.ndarray  # H W 3
+    true_depth: np.ndarray  # H W metres, NaN where unknown or nothing is
+    true_normals: np.ndarray  # H W 3, NaN likewise
     depths: dict[str, np.ndarray]  # by method, H W metres
     normals: dict[str, np.ndarray]  # by method, H W 3; those missing are fitted
 
@@ -85,26 +87,44 @@ def typical_error(seen: Observation, method: str) -> float | None:
 
 
 def score(observations: Sequence[Observation], method: str) -> dict[str, float | None]:
-    """Return the mean errors of a method over all frames; None where there is no truth."""
-    errors, angles, holes = [], [], []
-    for seen in observations:
-        error = typical_error(seen, method)
-        if error is not None:
-            errors.append(error)
-        holes.append(missing(np.where(seen.depths[method] > 0, seen.depths[method], np.nan)))
-        known = np.isfinite(seen.true_normals[..., 0])
-        if known.any():
-            found = np.nan_to_num(normals_of(seen, method))
-            cosine = (found * seen.true_normals).sum(-1)[known]
-            angles.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))).mean())
-    return {
-        'depth_error_percent': float(np.mean(errors)) if errors else None,
-        'normal_error_deg': float(np.mean(angles)) if angles else None,
-        'holes_percent': float(np.mean(holes))}
+    """
+    Return the mean errors of a method over all frames; None where there is no truth.
+
+    With exact truth, errors on planes and on what is neither plane nor depth edge are told apart,
+    holes count where there is a surface, and a value where there is none is invented.
+    """
+    frames = [_frame_scores(seen, method) for seen in observations]
+    found = {key: [frame[key] for frame in frames if frame[key] is not None] for key in frames[0]}
+    return {key: float(np.mean(values)) if values else None for key, values in found.items()}
+
+
+def _frame_scores(seen: Observation, method: str) -> dict[str, float | None]:
+    estimated = seen.depths[method] > 0
+    scores = dict.fromkeys(
+        ('plane_error_percent', 'curved_error_percent', 'normal_error_deg', 'invented_percent'))
+    scores['depth_error_percent'] = typical_error(seen, method)
+    if not is_exact(seen):
+        return {**scores, 'holes_percent': _percent(~estimated)}
+    exists = np.isfinite(seen.true_depth)
+    error = 100 * depth_error(seen, method)
+    regions = find_regions(seen.true_depth, seen.true_normals)
+    for name in ('plane', 'curved'):
+        if regions[name].any():
+            scores[f'{name}_error_percent'] = float(np.nanmean(error[regions[name]]))
+    known = np.isfinite(seen.true_normals[..., 0])
+    cosine = (np.nan_to_num(normals_of(seen, method)) * seen.true_normals).sum(-1)[known]
+    scores['normal_error_deg'] = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))).mean())
+    if not exists.all():
+        scores['invented_percent'] = _percent(estimated[~exists])
+    return {**scores, 'holes_percent': _percent(~estimated[exists])}
+
+
+def _percent(mask: np.ndarray) -> float:
+    return float(100 * mask.mean())
 
 
 def is_better(rows: dict[str, dict[str, float | None]]) -> bool:
-    """Say whether the refined depth is better than the input in every measure there is."""
+    """Say whether the refined depth is better than the input in depth, normals and holes."""
     before, after = rows[INPUT], rows[REFINED]
     judged = [k for k in ('depth_error_percent', 'normal_error_deg') if before[k] is not None]
     return (

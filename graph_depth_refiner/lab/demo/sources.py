@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import multiprocessing
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,17 +39,19 @@ from graph_depth_refiner.messages.assembly import Assembler
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One frame and its truth, known everywhere or at withheld pixels only."""
+    """One frame and its truth, known where there is a surface or at withheld pixels only."""
 
     frame: Frame
-    depth: np.ndarray  # H W float32 metres, NaN where unknown
+    depth: np.ndarray  # H W float32 metres, NaN where unknown or nothing is
     normals: np.ndarray  # H W 3 float32, NaN where unknown
 
 
-def synthetic(seed: int, size: tuple[int, int], count: int) -> list[Sample]:
+def synthetic(seed: int, size: tuple[int, int], count: int, sensor: str,
+              room: str) -> list[Sample]:
     """Render the first frames of a synthetic stream on all cores."""
     cores = min(os.cpu_count() or 1, count)
-    shares = [(seed, size, tuple(range(first, count, cores))) for first in range(cores)]
+    shares = [_Share(seed, size, sensor, room, range(first, count, cores))
+              for first in range(cores)]
     with ProcessPoolExecutor(cores, multiprocessing.get_context('spawn')) as pool:
         parts = list(pool.map(_render, shares))
     return [parts[number % cores][number // cores] for number in range(count)]
@@ -85,11 +88,21 @@ def to_and_fro(count: int) -> Iterator[int]:
         number += 1
 
 
-def _render(share: tuple[int, tuple[int, int], tuple[int, ...]]) -> list[Sample]:
-    seed, size, numbers = share
-    stream = SyntheticStream(seed, size)
-    views = (stream.view(number) for number in numbers)
-    return [Sample(view.frame, view.depth, view.normals) for view in views]
+class _Share(NamedTuple):
+    """What one process renders."""
+
+    seed: int
+    size: tuple[int, int]
+    sensor: str
+    room: str
+    numbers: range
+
+
+def _render(share: _Share) -> list[Sample]:
+    stream = SyntheticStream(share.seed, share.size, sensor=share.sensor, room=share.room)
+    views = (stream.view(number) for number in share.numbers)
+    return [Sample(view.frame, np.where(np.isfinite(view.depth), view.depth, UNKNOWN),
+                   view.normals) for view in views]
 
 
 def _withheld(frame: Frame, seed: int) -> Sample:

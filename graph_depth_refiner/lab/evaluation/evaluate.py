@@ -38,7 +38,6 @@ from graph_depth_refiner.lab.evaluation.baselines import (
     Task,
 )
 from graph_depth_refiner.lab.evaluation.cases import Case, cases, MASK_LIMITS
-from graph_depth_refiner.lab.evaluation.datasets import READERS
 
 HIGHER_IS_BETTER = ('normal_below11.25',)
 NOT_A_RESULT = ('scene', 'input', 'method', 'ms')
@@ -59,8 +58,7 @@ class Result:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument('kind', choices=tuple(READERS), help='data set')
-    parser.add_argument('folder', type=Path, help='its folder')
+    parser.add_argument('folder', type=Path, help='folder of the data set')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write one record per result')
     parser.add_argument(
         '--report', type=Path, metavar='DIR', help='write index.html with all the pictures')
@@ -75,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--seed', type=int, default=0, help='of added noise and withheld spots (default: 0)')
     add_config_arguments(parser)
-    parser.set_defaults(preset='')
+    parser.set_defaults(preset='', kind=parser.prog.split()[-1])
 
 
 def run(args: argparse.Namespace) -> int:

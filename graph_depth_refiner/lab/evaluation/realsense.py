@@ -27,8 +27,9 @@ FOCAL_BASELINE = 13.6  # pixels times metres: 5 cm at 320x240, of the disparity 
 class RealsenseFilter:
     """Spatial, then temporal filter in the disparity domain, both as documented."""
 
-    def __init__(self) -> None:
-        """Start without history."""
+    def __init__(self, focal_baseline: float = FOCAL_BASELINE) -> None:
+        """Start without history; focal length times baseline, px m, says what disparity is."""
+        self._scale = 32 * focal_baseline
         self.reset()
 
     def reset(self) -> None:
@@ -40,10 +41,10 @@ class RealsenseFilter:
         """Return the filtered depth in metres, NaN in holes, H W."""
         valid = np.isfinite(depth) & (depth > 0)
         disparity = np.zeros(depth.shape)
-        np.divide(32 * FOCAL_BASELINE, depth, out=disparity, where=valid)
+        np.divide(self._scale, depth, out=disparity, where=valid)
         disparity = self._temporal(_spatial(disparity))
         filtered = np.full(depth.shape, np.nan, np.float32)
-        np.divide(32 * FOCAL_BASELINE, disparity, out=filtered, where=disparity > 0,
+        np.divide(self._scale, disparity, out=filtered, where=disparity > 0,
                   casting='same_kind')
         return filtered
 

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A random furnished room and its exact view, for the synthetic stream."""
+"""A random room and its exact view, for the synthetic stream."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
+from graph_depth_refiner.lab.synthetic.clutter import clutter, LANE, yawed
 from graph_depth_refiner.lab.synthetic.shapes import Box, Cylinder, Look, NEAR, Solid, Sphere
 from graph_depth_refiner.lab.synthetic.textures import (
     Atlas,
@@ -34,7 +35,7 @@ from graph_depth_refiner.lab.synthetic.textures import (
 )
 
 UP = np.array([0.0, 0.0, 1.0])
-LANE = 1.45  # metres from the middle: the camera keeps inside, the furniture outside
+ROOMS = ('clutter', 'furnished')
 _WALLS = (PLASTER, BRICKS, STRIPES, SHAPES)
 _FLOORS = (WOODEN, TILES, CARPET)
 _THINGS = (WOODEN, SHAPES, CARPET, STRIPES, PLASTER, TILES)
@@ -42,7 +43,12 @@ _THINGS = (WOODEN, SHAPES, CARPET, STRIPES, PLASTER, TILES)
 
 @dataclass
 class Rendering:
-    """The exact view of a scene."""
+    """
+    The exact view of a scene.
+
+    Through an open door or window nothing can be measured: there depth is infinite and normals are
+    NaN; all else is that of a screen in the opening, for the image's sake.
+    """
 
     depth: np.ndarray  # H W float32 metres
     normals: np.ndarray  # H W 3 float32, camera frame, towards the camera
@@ -53,13 +59,16 @@ class Rendering:
     thin: np.ndarray  # H W bool
     curved: np.ndarray  # H W bool
     moving: np.ndarray  # H W bool
+    shiny: np.ndarray  # H W bool
 
 
 class Scene:
-    """A room with furniture, curved and thin things, and one box that moves."""
+    """A room with furniture, curved and thin things, and one box that moves; or with clutter."""
 
-    def __init__(self, seed: int) -> None:
-        """Lay out a random room."""
+    def __init__(self, seed: int, room: str = 'furnished') -> None:
+        """Lay out a random room, one of ROOMS."""
+        if room not in ROOMS:
+            raise ValueError(f'room: expected one of {", ".join(ROOMS)}, got {room!r}')
         rng = np.random.default_rng((seed, 1))
         self.half = np.array([rng.uniform(2.7, 3.4), rng.uniform(2.5, 3.2),
                               rng.uniform(1.2, 1.45)])
@@ -72,9 +81,12 @@ class Scene:
         self.solids: list[Solid] = [
             Box(self.half * (0, 0, 1), self.half, Look((0, 1, 2, 3, 4, 5)), inside=True)]
         self._furnish()
+        if room == 'clutter':
+            self.solids += clutter(self.half, seed, list(self._things))
         self.mover = Box(np.array([LANE, 0, 0.9]), rng.uniform((.1, .1, .14), (.16, .16, .24)),
                          self._look(moving=True))
         self.solids.append(self.mover)
+        self._still = np.stack([_bounds(solid) for solid in self.solids])
         self.lights = np.stack([
             rng.uniform(-0.6, 0.6, 3) * self.half + (0, 0, 1.9 * self.half[2]) for _ in range(2)])
 
@@ -82,7 +94,7 @@ class Scene:
         """Put the moving box somewhere on its lane around the middle of the room."""
         self.mover.centre = np.array(
             [distance * np.cos(angle), distance * np.sin(angle), height])
-        self.mover.rotation = _yawed(turn)
+        self.mover.rotation = yawed(turn)
 
     def render(self, intrinsics: Intrinsics, size: tuple[int, int],
                pose: np.ndarray) -> Rendering:
@@ -90,15 +102,15 @@ class Scene:
         width, height = size
         rays = _world_rays(intrinsics, width, height, pose)  # 3 H W
         depth = np.full((height, width), np.inf, np.float32)
-        owner = np.zeros((height, width), np.uint8)
-        for index, solid in enumerate(self.solids):
-            window = _window(solid, intrinsics, width, height, pose)
+        owner = np.zeros((height, width), np.uint16)
+        windows = _windows(self._bounds(), intrinsics, width, height, pose)
+        for index, (solid, window) in enumerate(zip(self.solids, windows, strict=True)):
             if window is None:
                 continue
             t = solid.hit(pose[:3, 3], rays[:, window[0], window[1]])
             nearer = t < depth[window]
             np.copyto(depth[window], t, where=nearer)
-            np.copyto(owner[window], np.uint8(index), where=nearer)
+            np.copyto(owner[window], np.uint16(index), where=nearer)
         return self._look_up(intrinsics, pose, rays, depth, owner)
 
     def _look_up(self, intrinsics: Intrinsics, pose: np.ndarray, rays: np.ndarray,
@@ -125,8 +137,16 @@ class Scene:
         maps = (one.reshape(depth.shape) for one in (texture, u, v))
         color = self.atlas.sample(*maps, footprint)
         albedo = color * (dark.reshape(*depth.shape, 1) * np.float32(1 / 255))
+        nothing = self._flags('open')[owner]
+        if nothing.any():
+            depth[nothing], normals[nothing] = np.inf, np.nan
         return Rendering(depth, normals, world_normals, facing, albedo, points, *(
-            self._flags(name)[owner] for name in ('thin', 'curved', 'moving')))
+            self._flags(name)[owner] for name in ('thin', 'curved', 'moving', 'shiny')))
+
+    def _bounds(self) -> np.ndarray:
+        """Return points that bound each solid, S 16 3; NaN for the room, which is everywhere."""
+        self._still[-1] = _bounds(self.mover)
+        return self._still
 
     def _flags(self, name: str) -> np.ndarray:
         return np.array([s.curved if name == 'curved' else getattr(s.look, name)
@@ -170,7 +190,7 @@ class Scene:
 
     def _table(self, angle: float) -> None:
         spot = self._spot(angle, 0.25, 0.5)
-        turn = _yawed(self._rng.uniform(0, np.pi))
+        turn = yawed(self._rng.uniform(0, np.pi))
         half = self._rng.uniform((.4, .3, .02), (.6, .4, .03))
         top = self._rng.uniform(0.65, 0.8)
         self.solids.append(Box(spot + UP * top, half, self._look(), turn))
@@ -203,7 +223,7 @@ class Scene:
         spot = self._spot(angle, 0.3, 0.6)
         for _ in range(self._rng.integers(2, 4)):
             half = self._rng.uniform((.15, .15, .12), (.35, .3, .25))
-            turn = _yawed(self._rng.uniform(0, np.pi))
+            turn = yawed(self._rng.uniform(0, np.pi))
             self.solids.append(Box(spot + half * (0, 0, 1), half, self._look(), turn))
             spot = spot + UP * 2 * half[2]
 
@@ -214,7 +234,7 @@ class Scene:
         tilt = np.array([[np.cos(lean), 0, np.sin(lean)], [0, 1, 0],
                          [-np.sin(lean), 0, np.cos(lean)]])
         self.solids.append(Box(spot + half * (0, 0, 1), half, self._look(),
-                               _yawed(angle + self._rng.uniform(-0.4, 0.4)) @ tilt))
+                               yawed(angle + self._rng.uniform(-0.4, 0.4)) @ tilt))
 
     def _pole(self, angle: float) -> None:
         spot = self._spot(angle, 0.0, 0.35)
@@ -222,11 +242,6 @@ class Scene:
         radius = self._rng.uniform(0.009, 0.015)
         self.solids.append(Cylinder(spot, lean / np.linalg.norm(lean), 2 * self.half[2], radius,
                                     self._look(thin=True)))
-
-
-def _yawed(angle: float) -> np.ndarray:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
 
 
 def _world_rays(k: Intrinsics, width: int, height: int, pose: np.ndarray) -> np.ndarray:
@@ -246,21 +261,31 @@ def _facing(normals: np.ndarray, k: Intrinsics) -> np.ndarray:
     return along / np.sqrt(1 + x * x + (y * y)[:, None])
 
 
-def _window(solid: Solid, k: Intrinsics, width: int, height: int,
-            pose: np.ndarray) -> tuple[slice, slice] | None:
-    """Return the rows and columns a solid can cover, None when it is out of view."""
+def _bounds(solid: Solid) -> np.ndarray:
+    """Return points that bound a solid, 16 3; NaN where it is everywhere."""
     corners = solid.corners()
-    if corners is None:
-        return slice(0, height), slice(0, width)
-    local = (corners - pose[:3, 3]) @ pose[:3, :3]
-    if (local[:, 2] < NEAR).all():
-        return None
-    if (local[:, 2] < NEAR).any():
-        return slice(0, height), slice(0, width)
-    x = k.fx * local[:, 0] / local[:, 2] + k.cx
-    y = k.fy * local[:, 1] / local[:, 2] + k.cy
-    left, right = max(0, int(np.floor(x.min()))), min(width, int(np.ceil(x.max())) + 1)
-    top, bottom = max(0, int(np.floor(y.min()))), min(height, int(np.ceil(y.max())) + 1)
-    if left >= right or top >= bottom:
-        return None
-    return slice(top, bottom), slice(left, right)
+    return np.full((16, 3), np.nan) if corners is None else np.resize(corners, (16, 3))
+
+
+def _windows(bounds: np.ndarray, k: Intrinsics, width: int, height: int,
+             pose: np.ndarray) -> list[tuple[slice, slice] | None]:
+    """Return the rows and columns each solid can cover, None when it is out of view."""
+    x, y, z = np.moveaxis((bounds - pose[:3, 3]) @ pose[:3, :3], -1, 0)  # S 16
+    near = z < NEAR
+    behind, everywhere = near.all(1), near.any(1) | np.isnan(z).any(1)
+    z = np.where(near, NEAR, z)
+    x, y = k.fx * x / z + k.cx, k.fy * y / z + k.cy
+    left, top = (np.maximum(0, np.floor(one.min(1))) for one in (x, y))
+    right = np.minimum(width, np.ceil(x.max(1)) + 1)
+    bottom = np.minimum(height, np.ceil(y.max(1)) + 1)
+    windows: list[tuple[slice, slice] | None] = []
+    for number in range(len(bounds)):
+        if behind[number] or not everywhere[number] and (
+                left[number] >= right[number] or top[number] >= bottom[number]):
+            windows.append(None)
+        elif everywhere[number]:
+            windows.append((slice(0, height), slice(0, width)))
+        else:
+            windows.append((slice(int(top[number]), int(bottom[number])),
+                            slice(int(left[number]), int(right[number]))))
+    return windows

@@ -32,6 +32,8 @@ class Look:
     dark: float = 1.0  # factor on the texture
     thin: bool = False
     moving: bool = False
+    shiny: bool = False  # throws light away like a mirror
+    open: bool = False  # nothing measurable behind: infinitely far
 
 
 @dataclass
@@ -168,7 +170,78 @@ class Cylinder:
                        np.full(u.shape, self.look.textures[0]))
 
 
-Solid = Box | Sphere | Cylinder
+@dataclass
+class Capsule:
+    """A bar with round ends between two points: limbs, bottles, lying rolls."""
+
+    start: np.ndarray
+    end: np.ndarray
+    radius: float
+    look: Look
+    curved = True
+
+    def corners(self) -> np.ndarray:
+        """Return 16 3 points that bound it."""
+        return np.concatenate([Box(end, np.full(3, self.radius), self.look).corners()
+                               for end in (self.start, self.end)])
+
+    def hit(self, origin: np.ndarray, rays: np.ndarray) -> np.ndarray:
+        """Return the ray parameter of the first hit, infinite where there is none."""
+        length = np.linalg.norm(self.end - self.start)
+        parts = (Cylinder(self.start, (self.end - self.start) / length, length, self.radius,
+                          self.look),
+                 Sphere(self.start, self.radius, self.look),
+                 Sphere(self.end, self.radius, self.look))
+        return np.minimum.reduce([part.hit(origin, rays) for part in parts])
+
+    def surface(self, points: np.ndarray) -> Surface:
+        """Return what is known of points (3 N) on its surface."""
+        axis = self.end - self.start
+        along = np.clip(axis @ (points - self.start[:, None]) / (axis @ axis), 0, 1)
+        middle = self.start[:, None] + axis[:, None] * along  # 3 N
+        normals = (points - middle) / self.radius
+        u = np.arctan2(normals[1], normals[0]) * self.radius
+        return Surface(normals.T, u + self.look.shift[0],
+                       along * np.linalg.norm(axis) + self.look.shift[1],
+                       np.full(u.shape, self.look.textures[0]))
+
+
+@dataclass
+class Ellipsoid:
+    """A stretched ball; flat ones are leaves."""
+
+    centre: np.ndarray
+    half: np.ndarray  # metres along its own axes
+    look: Look
+    rotation: np.ndarray = field(default_factory=lambda: np.eye(3))  # local to world
+
+    @property
+    def curved(self) -> bool:
+        """Say whether it counts as a curved object; leaves count as thin instead."""
+        return not self.look.thin
+
+    def corners(self) -> np.ndarray:
+        """Return 8 3 points that bound it."""
+        return Box(self.centre, self.half, self.look, self.rotation).corners()
+
+    def hit(self, origin: np.ndarray, rays: np.ndarray) -> np.ndarray:
+        """Return the ray parameter of the first hit, infinite where there is none."""
+        half = self.half.astype(np.float32)
+        local = _rotate(rays, self.rotation) / half[:, None, None]
+        start = ((origin - self.centre) @ self.rotation).astype(np.float32) / half
+        return _first_root(_dot(local, local), np.tensordot(start, local, 1),
+                           np.float32(start @ start - 1))
+
+    def surface(self, points: np.ndarray) -> Surface:
+        """Return what is known of points (3 N) on its surface."""
+        local = _rotate(points - self.centre[:, None], self.rotation)  # 3 N
+        slope = local / (self.half ** 2)[:, None]
+        normals = self.rotation @ (slope / np.linalg.norm(slope, axis=0))
+        return Surface(normals.T, local[0] + self.look.shift[0], local[1] + self.look.shift[1],
+                       np.full(local.shape[1], self.look.textures[0]))
+
+
+Solid = Box | Sphere | Cylinder | Capsule | Ellipsoid
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -22,28 +22,31 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.frame import Frame, Intrinsics
-from graph_depth_refiner.lab.synthetic.scene import LANE, Rendering, Scene
+from graph_depth_refiner.lab.synthetic.clutter import LANE
+from graph_depth_refiner.lab.synthetic.scene import Rendering, Scene
+from graph_depth_refiner.lab.synthetic.sensors import make_sensor, Setup
 
 MOTIONS = ('moving', 'static', 'object')
-NOISES = ('independent', 'correlated')
+COMMAND_SENSOR, COMMAND_ROOM = 'active-stereo', 'clutter'  # of benchmarks and demo
 RATE = 30.0  # frames a second
-RANGE = 5.5  # metres; the sensor sees nothing beyond
-_NOISE_FLOOR, _NOISE_GROWTH = 0.003, 0.003  # deviation in metres: floor + growth * depth^2
-_WEAK = 0.004  # returned signal below which nothing is measured
-_KNOT = 12  # frames between two independent states of the drifting drop-outs
-_CROSS = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
-_GREY = np.array([0.299, 0.587, 0.114], np.float32)
+MIDDLE = 2.5  # metres, at which the image's motion is taken
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One frame as the sensor gives it, and the truth."""
+    """
+    One frame as the sensor gives it, and the truth.
+
+    The truth is known wherever there is a surface, measured or not (holes, beyond the range,
+    black or shiny things). Through open doors and windows there is none: depth is infinite and
+    normals are NaN.
+    """
 
     frame: Frame  # with the exact pose
     depth: np.ndarray  # H W float32 metres, exact
     normals: np.ndarray  # H W 3 float32, exact, towards the camera
-    thin: np.ndarray  # H W bool: poles and table legs
-    curved: np.ndarray  # H W bool: balls and columns
+    thin: np.ndarray  # H W bool: poles, table legs, cables and leaves
+    curved: np.ndarray  # H W bool: balls, columns and all that is round
     moving: np.ndarray  # H W bool: the box that moves on its own
 
 
@@ -51,19 +54,23 @@ class SyntheticStream:
     """Frames of one random room; frame k is the same whenever it is asked for."""
 
     def __init__(self, seed: int = 0, size: tuple[int, int] = (320, 240),
-                 motion: str = 'moving', noise: str = 'independent') -> None:
-        """Lay out the room and the paths; size is (width, height)."""
+                 motion: str = 'moving', sensor: str = 'independent',
+                 room: str = 'furnished') -> None:
+        """
+        Lay out the room and the paths; size is (width, height).
+
+        Without sensor and room it is the easy setting, for tests of what needs no hard one.
+        """
         if motion not in MOTIONS:
             raise ValueError(f'motion: expected one of {", ".join(MOTIONS)}, got {motion!r}')
-        if noise not in NOISES:
-            raise ValueError(f'noise: expected one of {", ".join(NOISES)}, got {noise!r}')
         if not all(16 <= side <= 4096 for side in size):
             raise ValueError(f'size: expected sides from 16 to 4096, got {size}')
-        self.seed, self.size, self.motion, self.noise = int(seed), tuple(size), motion, noise
+        self.seed, self.size, self.motion = int(seed), tuple(size), motion
         width, height = size
         focal = 0.85 * width
         self.intrinsics = Intrinsics(focal, focal, (width - 1) / 2, (height - 1) / 2)
-        self.scene = Scene(self.seed)
+        self.sensor = make_sensor(sensor, Setup(self.seed, self.intrinsics, self.size))
+        self.scene = Scene(self.seed, room)
         rng = np.random.default_rng((self.seed, 2))
         self._yaw, self._spin = rng.uniform(0, 2 * np.pi), rng.choice((-1, 1))
         self._pitch, self._height = rng.uniform(-0.25, -0.08), rng.uniform(1.1, 1.4)
@@ -97,9 +104,10 @@ class SyntheticStream:
         pose = self.pose(index)
         exact = self.scene.render(self.intrinsics, self.size, pose)
         rng = np.random.default_rng((self.seed, 3, index))
-        depth, confidence = self._measure(exact, rng, index)
-        frame = Frame(self._photograph(exact, rng), depth, self.intrinsics, confidence,
-                      index / RATE, pose)
+        depth, confidence = self.sensor.measure(exact, index, rng)
+        image = self.sensor.photograph(self._lit(exact), index, self._image_motion(index))
+        frame = Frame(_developed(image, rng), depth, self.intrinsics, confidence, index / RATE,
+                      pose)
         return View(frame, exact.depth, exact.normals, exact.thin, exact.curved, exact.moving)
 
     def views(self, count: int) -> Iterator[View]:
@@ -116,71 +124,27 @@ class SyntheticStream:
             self._heading(k) + swing, LANE + 0.1 * np.sin(0.07 * index),
             self._height - 0.2 + 0.05 * np.sin(0.04 * index), 0.8 + 0.012 * index)
 
-    def _photograph(self, exact: Rendering, rng: np.random.Generator) -> np.ndarray:
-        """Return the image, H W 3 uint8: two lamps, optics and sensor noise."""
+    def _image_motion(self, index: int) -> np.ndarray:
+        """Return how far the middle of the image moves until the next frame, px."""
+        here, there = self.pose(index), self.pose(index + 1)
+        point = here[:3, 3] + MIDDLE * here[:3, 2]
+        x, y, z = (point - there[:3, 3]) @ there[:3, :3]
+        return np.array([self.intrinsics.fx * x / z, self.intrinsics.fy * y / z])
+
+    def _lit(self, exact: Rendering) -> np.ndarray:
+        """Return what reaches the lens under two lamps, H W 3 float32."""
         light = np.full(exact.depth.shape, np.float32(0.45))
         for lamp in self.scene.lights.astype(np.float32):
             offset = lamp[:, None, None] - exact.points  # 3 H W
             squared = (offset * offset).sum(0)
             cosine = np.einsum('hwc,chw->hw', exact.world_normals, offset) / np.sqrt(squared)
             light += np.float32(1.3) * np.maximum(cosine, 0) / (1 + np.float32(0.12) * squared)
-        image = exact.albedo * (light * np.float32(self._gain))[..., None]
-        image = cv2.GaussianBlur(image, (3, 3), 0.55)  # a pixel sees a bit of its neighbours
-        noise = rng.standard_normal(image.shape, dtype=np.float32)
-        image = image + noise * (np.float32(0.004) + np.float32(0.008) * image)
-        return (np.clip(image, 0, 1) * 255 + np.float32(0.5)).astype(np.uint8)
+        return exact.albedo * (light * np.float32(self._gain))[..., None]
 
-    def _measure(self, exact: Rendering, rng: np.random.Generator,
-                 index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return measured depth (0 in holes) and confidence, H W float32."""
-        signal = self._signal(exact)
-        noise = self._noise(rng, index)
-        floor = np.float32(_NOISE_FLOOR) + np.float32(_NOISE_GROWTH) * exact.depth ** 2
-        weaker = np.clip(np.sqrt(np.float32(0.06) / np.maximum(signal, 1e-6)), 0.7, 1.6)
-        flying, mixed = self._fly(exact.depth, rng)
-        depth = mixed + noise * floor * weaker
-        gone = (signal < _WEAK) | (exact.depth > RANGE) | self._drop_outs(index)
-        gone |= flying & (rng.random(gone.shape, dtype=np.float32) < 0.3)
-        confidence = signal / (signal + np.float32(0.02))
-        confidence = np.where(flying, np.float32(0.7) * confidence, confidence)
-        depth[gone], confidence[gone] = 0, 0
-        return depth, confidence
 
-    def _signal(self, exact: Rendering) -> np.ndarray:
-        """Return what comes back of the sensor's own light: albedo cosine / depth^2."""
-        cosine = np.maximum(-exact.facing, 0)
-        return (exact.albedo @ _GREY) * cosine / (exact.depth * exact.depth)
-
-    def _noise(self, rng: np.random.Generator, index: int) -> np.ndarray:
-        """Return unit noise H W; correlated noise spans pixels and stays for some frames."""
-        width, height = self.size
-        noise = rng.standard_normal((height, width), dtype=np.float32)
-        if self.noise == 'correlated':
-            # unit variance: 0.6^2 independent + 0.8^2 smooth
-            return np.float32(0.6) * noise + np.float32(0.8) * self._drifting(index, 4, 3)
-        return noise
-
-    def _drop_outs(self, index: int) -> np.ndarray:
-        """Return where nothing is measured, H W bool: blobs that drift over the image."""
-        cell = self.size[0] / 12  # so that the blobs do not depend on the resolution
-        return self._drifting(index, cell, 4) > 2.1
-
-    def _drifting(self, index: int, cell: float, stream: int) -> np.ndarray:
-        """Return smooth noise of unit deviation, H W, that changes over _KNOT frames."""
-        width, height = self.size
-        grid = (max(2, round(width / cell)), max(2, round(height / cell)))
-        knot, part = divmod(index, _KNOT)
-        states = [np.random.default_rng((self.seed, stream, n)).standard_normal(
-            grid[::-1], dtype=np.float32) for n in (knot, knot + 1)]
-        angle = 0.5 * np.pi * part / _KNOT
-        state = np.cos(angle) * states[0] + np.sin(angle) * states[1]
-        smooth = cv2.resize(state.astype(np.float32), self.size, interpolation=cv2.INTER_CUBIC)
-        return smooth / max(float(smooth.std()), 1e-6)
-
-    def _fly(self, depth: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return where pixels mix two surfaces, and the depth with them mixed, H W."""
-        near, far = cv2.erode(depth, _CROSS), cv2.dilate(depth, _CROSS)
-        flying = (far - near > 0.05 * depth) & (
-            rng.random(depth.shape, dtype=np.float32) < 0.45)
-        share = rng.random(depth.shape, dtype=np.float32)
-        return flying, np.where(flying, near + share * (far - near), depth)
+def _developed(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the image as H W 3 uint8, with the noise of its sensor."""
+    image = cv2.GaussianBlur(image, (3, 3), 0.55)  # a pixel sees a bit of its neighbours
+    noise = rng.standard_normal(image.shape, dtype=np.float32)
+    image = image + noise * (np.float32(0.004) + np.float32(0.008) * image)
+    return (np.clip(image, 0, 1) * 255 + np.float32(0.5)).astype(np.uint8)
