@@ -263,7 +263,7 @@ class Holes(Group):
         'small', 'Which holes are filled: none, those that are narrow or that earlier frames '
         'saw, or all', choices=('none', 'small', 'all'))
     max_width: int = tunable(
-        8, 'Holes narrower than this are small', unit='px', low=0, high=1000)
+        4, 'Holes narrower than this are small', unit='px', low=0, high=1000)
     method: str = tunable(
         'smooth', 'How all holes are filled: smoothly, with the farther side, or by telling '
         'occlusions from other holes (stereo)', choices=('smooth', 'background', 'occlusion'))
@@ -328,11 +328,11 @@ class Energy(Group):
         'planar', "Norms of the regulariser: the paper's, NLTGV, or l2 over a neighbourhood",
         choices=('planar', 'nltgv', 'neighbourhood'))
     reg_lambda: float = tunable(
-        7.5, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
+        3.0, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
     reg_lambda_coarse: float = tunable(
         0.0, 'The same at the coarser levels; 0 is as at the finest', low=0.0, high=1e4)
     reg_alpha: float = tunable(
-        5.5, 'Weight alpha of slope differences inside the regulariser', low=0.0, high=1e4)
+        2.0, 'Weight alpha of slope differences inside the regulariser', low=0.0, high=1e4)
     reg_curved: float = tunable(
         0.0, 'Mean slope difference to the neighbours at which the regulariser counts half, '
         'so that it gives way where things are curved; 0 keeps it the same everywhere',

@@ -149,12 +149,12 @@ def _fuse(d, m, value, weight, maps, limit, unseen, fused, left, counts):
         for x in range(U(width)):
             n = weight[y, x]
             count = ONE / max(_five(both, x), np.float32(25e-6))
-            gate = _falling(abs(_five(mean, x)) * count, _MEAN) \
-                * _falling(_five(misfit, x) * count, _MISFIT) \
-                * _falling((image[x + _1] + image[x + _2] + image[x + _3]) / np.float32(9), _IMAGE)
-            n *= gate
+            n *= _falling(
+                (image[x + _1] + image[x + _2] + image[x + _3]) / np.float32(9), _IMAGE)
             w = m[y, x]
             if w > ZERO:
+                n *= _falling(abs(_five(mean, x)) * count, _MEAN) \
+                    * _falling(_five(misfit, x) * count, _MISFIT)
                 seen += weight[y, x] > ZERO
                 if n > ZERO and maps[2, y, x] < _GATE:
                     fused[y, x] = (n * value[y, x] + w * d[y, x]) / (n + w)

@@ -31,8 +31,10 @@ from graph_depth_refiner.core.downsampling import Level
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.noise import fused_sigma
+from graph_depth_refiner.core.statistics import positive_median
 
 WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
+ONE_SURFACE = 12.0  # standard deviations of a measurement: a narrow hole may span so much
 KEPT = 2.0  # standard deviations of a residual that are taken for noise
 
 
@@ -47,20 +49,25 @@ def upsample(k: Kernels, planes: Array, level: Level, present: Present, scale: i
         planes[0] = k.array(cv2.medianBlur(k.numpy(planes[0]), 3))
     if config.holes.fill == 'all':
         return planes
-    return planes * k.array(fillable(k.numpy(present.d) > 0, config))
+    sigma = present.noise.sigma(positive_median(k.numpy(present.d)))
+    return planes * k.array(fillable(k.numpy(present.d), sigma, config))
 
 
-def fillable(known: np.ndarray, config: RefinerConfig) -> np.ndarray:
+def fillable(d: np.ndarray, sigma: float, config: RefinerConfig) -> np.ndarray:
     """
     Return which pixels, H W, may have a value: those known, and those of narrow holes.
 
     A hole is narrow where a square of `holes.max_width` does not fit into it (morphological
-    closing): the rim of a wide one is not filled either.
+    closing of what is known); it is filled where all that is known around it is one surface.
+    Across a depth edge nobody knows which side a pixel is on.
     """
-    mask = known.astype(np.float32)
+    known = (d > 0).astype(np.float32)
     if config.holes.fill == 'none' or config.holes.max_width < 1:
-        return mask
-    side = config.holes.max_width + 1
-    closed = cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8),
+        return known
+    square = np.ones(2 * [config.holes.max_width + 1], np.uint8)
+    closed = cv2.morphologyEx(known, cv2.MORPH_CLOSE, square,
                               borderType=cv2.BORDER_CONSTANT, borderValue=0)
-    return np.maximum(mask, closed)  # at the border nothing is closed, nor lost
+    around = np.ones(2 * [2 * config.holes.max_width + 1], np.uint8)
+    nearest = cv2.dilate(d, around)
+    farthest = -cv2.dilate(np.where(known > 0, -d, np.float32(-np.inf)), around)
+    return np.maximum(known, closed * (nearest - farthest <= ONE_SURFACE * sigma))
