@@ -359,7 +359,7 @@ class Solver(Group):
     levels: int = tunable(1, 'Levels L of the pyramid, from coarse to fine', low=1, high=8)
     level_ratio: int = tunable(2, 'Ratio r of the sides of two levels', low=2, high=8)
     learning_rate: float = tunable(
-        0.3, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
+        0.6, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
     slope_rate: float = tunable(
         0.05, 'Step of the slopes as a share of that of d', unit='1/px', low=0.0, high=10.0)
     rate_decay: float = tunable(

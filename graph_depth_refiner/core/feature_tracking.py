@@ -28,10 +28,10 @@ from graph_depth_refiner.frame import Intrinsics
 
 TILE = 10  # pixels of the halved image; the best corner of every tile is followed
 CORNER = 3  # pixels of it, side of the window a corner must show in
-WINDOW, LEVELS = 11, 4  # side of the window that is followed, and levels of the pyramid above
-CLOSE = 0.5  # pixels by which a corner may be off the motion it belongs to
+WINDOW, LEVELS = 15, 4  # side of the window that is followed, and levels of the pyramid above
+CLOSE = 1.5  # pixels by which a corner may be off the motion it belongs to
 TRIES = 50  # motions that are guessed
-LEAST, LEAST_SHARE = 20, 0.4  # corners that must agree, and their share of those found again
+LEAST, LEAST_SHARE = 15, 0.25  # corners that must agree, and their share of those found again
 
 
 def estimate_pose_pnp(before: np.ndarray, now: np.ndarray, d: np.ndarray,

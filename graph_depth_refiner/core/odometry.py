@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from graph_depth_refiner.core.history import History
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
-PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 3, 1.0))
-PHOTOMETRIC_SIGMA = 0.01  # difference of the image in [0, 1] that starts to count as an outlier
+PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 6, 1.0))
+PHOTOMETRIC_SIGMA = 0.03  # difference of the image in [0, 1] that starts to count as an outlier
 BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move on its own before it counts less
 STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
 DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected
@@ -166,8 +166,15 @@ def align(k: Kernels, past: Aligned, now: Target, guess: np.ndarray) -> Motion:
     tracked = estimate_pose_pnp(k.numpy(past.grey), k.numpy(now.grey),
                                 k.numpy(planes[0] * (steady > 0)), now.intrinsics)
     if tracked is not None:
-        return search.run(tracked, PLAN[-1:], BLOCK_FLOW_SCALE)
-    return search.run(guess, PLAN, np.inf)
+        motion = search.run(tracked, PLAN[-1:], BLOCK_FLOW_SCALE)
+        if motion.trusted:
+            return motion
+    for begin in (tracked, guess, np.eye(4)):
+        if begin is not None:
+            motion = search.run(begin, PLAN, np.inf)
+            if motion.trusted:
+                break
+    return motion
 
 
 class _Search:
