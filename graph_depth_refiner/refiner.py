@@ -149,7 +149,7 @@ class DepthRefiner:
 
         # Back to full resolution, where the measurement has the last word
         planes = finish_planes(k, solution.x, level, guide, config)
-        large = upsample(k, planes, level, present, guide.scale, config)
+        large = upsample(k, planes, level, obs, present, config)
         clock.done('upsample')
         if solution.status in (Status.WORSE, Status.DIVERGED):
             self.reset()

@@ -33,6 +33,7 @@ from graph_depth_refiner.core.types import Memory, Solution
 from graph_depth_refiner.frame import Frame, Intrinsics
 
 LEAST_KEPT = 0.25  # share of the history in sight that must be kept, or the scene is another
+AT_REST = 0.1  # pixels: a motion of less is that of a camera at rest
 SAMPLING = 4  # pixels between those that teach the noise
 LEARNING_GATE = 6.0  # standard deviations: a residual of more is of another surface
 
@@ -92,18 +93,19 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
     motion = odometry.find_motion(k, history, raw, guide, frame, config)
     if not motion.trusted:
         return alone._replace(reset='motion unknown')
-    warped = k.warp(history.planes, history.frames, history.grey[None], motion.matrix,
-                    obs.intrinsics)
-    typical = positive_median(k.numpy(obs.d))
-    flow = image_flow(motion.matrix, obs.intrinsics, obs.d.shape, typical)
+    matrix, typical = motion.matrix, positive_median(k.numpy(obs.d))
+    flow = image_flow(matrix, obs.intrinsics, obs.d.shape, typical)
+    if flow < AT_REST:
+        matrix, flow = np.eye(4), 0.0
+    warped = k.warp(history.planes, history.frames, history.grey[None], matrix, obs.intrinsics)
     if noise.frames == 0 and not noise.fixed:  # nothing is gated by a guess
         noise = _learned(k, noise, obs, warped[0][0], warped[1], np.inf)
     fused = temporal.fuse(k, obs, warped, noise, flow, config.temporal.evidence_limit)
     if fused.kept < LEAST_KEPT:
-        return alone._replace(reset='scene change', motion=motion.matrix)
+        return alone._replace(reset='scene change', motion=matrix)
     if not noise.fixed:
         noise = _learned(k, noise, obs, fused.history, warped[1], LEARNING_GATE)
-    return Present(fused.d, fused.frames, noise, motion.matrix, fused.kept, '')
+    return Present(fused.d, fused.frames, noise, matrix, fused.kept, '')
 
 
 def _learned(k: Kernels, noise: NoiseModel, obs: Observation, history: Array, frames: Array,

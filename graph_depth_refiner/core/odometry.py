@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
 PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 6, 1.0))
-PHOTOMETRIC_SIGMA = 0.03  # difference of the image in [0, 1] that starts to count as an outlier
+PHOTOMETRIC_SIGMA = 0.02  # difference of the image in [0, 1] that starts to count as an outlier
 BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move on its own before it counts less
 STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
 DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected

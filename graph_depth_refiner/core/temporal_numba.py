@@ -99,7 +99,7 @@ def _residuals(d, m, grey, planes, frames, seen, bias, floor, share, misplaced, 
                           + av * ((ONE - au) * bias[v1, u0] + au * bias[v1, u1]))
                 old *= ONE + offset
                 sigma = floor + share * old
-                slope = min(_steepness(planes[0], frames, y, x), _STEEPEST * old)
+                slope = min(_roughness(planes, frames, y, x), _STEEPEST * old)
                 error = misplaced * slope / sigma
                 n = n / (ONE + n * error * error)
             else:
@@ -116,19 +116,20 @@ def _residuals(d, m, grey, planes, frames, seen, bias, floor, share, misplaced, 
 
 
 @njit(**INLINE)
-def _steepness(value, frames, y, x):
-    """Return the larger of the steps to the neighbours that have a history."""
-    height, width = value.shape
-    steepest = ZERO
+def _roughness(planes, frames, y, x):
+    """Return the largest step to a neighbour with a history, beyond what the plane says."""
+    height, width = frames.shape
+    value, ux, uy = planes[0, y, x], planes[1, y, x], planes[2, y, x]
+    roughest = ZERO
     if x > 0 and frames[y, x - 1] > ZERO:
-        steepest = max(steepest, abs(value[y, x] - value[y, x - 1]))
+        roughest = max(roughest, abs(value - ux - planes[0, y, x - 1]))
     if x + 1 < width and frames[y, x + 1] > ZERO:
-        steepest = max(steepest, abs(value[y, x] - value[y, x + 1]))
+        roughest = max(roughest, abs(value + ux - planes[0, y, x + 1]))
     if y > 0 and frames[y - 1, x] > ZERO:
-        steepest = max(steepest, abs(value[y, x] - value[y - 1, x]))
+        roughest = max(roughest, abs(value - uy - planes[0, y - 1, x]))
     if y + 1 < height and frames[y + 1, x] > ZERO:
-        steepest = max(steepest, abs(value[y, x] - value[y + 1, x]))
-    return steepest
+        roughest = max(roughest, abs(value + uy - planes[0, y + 1, x]))
+    return roughest
 
 
 @njit(parallel=True, **FUSED)

@@ -31,16 +31,19 @@ from graph_depth_refiner.core.downsampling import Level
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.noise import fused_sigma
+from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.statistics import positive_median
 
 WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
 ONE_SURFACE = 12.0  # standard deviations of a measurement: a narrow hole may span so much
+AROUND = 9  # pixels, side of the square that must show one surface, at least
 KEPT = 2.0  # standard deviations of a residual that are taken for noise
 
 
-def upsample(k: Kernels, planes: Array, level: Level, present: Present, scale: int,
+def upsample(k: Kernels, planes: Array, level: Level, obs: Observation, present: Present,
              config: RefinerConfig) -> Array:
     """Return the plane, 3 H W, of every pixel of the full image; 0 where nothing is known."""
+    scale = obs.d.shape[0] // level.d.shape[0]
     if scale > 1:
         sigma = fused_sigma(present.noise, present.d, present.frames)
         planes = k.upsample_planes(planes, level.frames, present.d, sigma, scale)
@@ -49,25 +52,37 @@ def upsample(k: Kernels, planes: Array, level: Level, present: Present, scale: i
         planes[0] = k.array(cv2.medianBlur(k.numpy(planes[0]), 3))
     if config.holes.fill == 'all':
         return planes
-    sigma = present.noise.sigma(positive_median(k.numpy(present.d)))
-    return planes * k.array(fillable(k.numpy(present.d), sigma, config))
+    d = k.numpy(present.d)
+    sigma = present.noise.sigma(positive_median(d))
+    return planes * k.array(fillable(d, k.numpy(obs.d) > 0, sigma, config))
 
 
-def fillable(d: np.ndarray, sigma: float, config: RefinerConfig) -> np.ndarray:
+def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerConfig
+             ) -> np.ndarray:
     """
-    Return which pixels, H W, may have a value: those known, and those of narrow holes.
+    Return which pixels, H W, may have a value: 1 or 0.
 
-    A hole is narrow where a square of `holes.max_width` does not fit into it (morphological
-    closing of what is known); it is filled where all that is known around it is one surface.
-    Across a depth edge nobody knows which side a pixel is on.
+    Those are the measured ones; those of holes narrower than `holes.history_width` that the
+    history knows, d being above 0 there; and those of holes narrower than `holes.max_width`
+    around which all that is known is one surface: across a depth edge nobody knows which side
+    a pixel is on. A hole is narrower than a width where no such square fits into it.
     """
-    known = (d > 0).astype(np.float32)
-    if config.holes.fill == 'none' or config.holes.max_width < 1:
-        return known
-    square = np.ones(2 * [config.holes.max_width + 1], np.uint8)
-    closed = cv2.morphologyEx(known, cv2.MORPH_CLOSE, square,
-                              borderType=cv2.BORDER_CONSTANT, borderValue=0)
-    around = np.ones(2 * [2 * config.holes.max_width + 1], np.uint8)
+    holes, mask = config.holes, measured.astype(np.float32)
+    if holes.fill == 'none':
+        return mask
+    known = (d > 0) * _closed(mask, holes.history_width)
+    around = np.ones(2 * [max(2 * holes.max_width + 1, AROUND)], np.uint8)
     nearest = cv2.dilate(d, around)
-    farthest = -cv2.dilate(np.where(known > 0, -d, np.float32(-np.inf)), around)
-    return np.maximum(known, closed * (nearest - farthest <= ONE_SURFACE * sigma))
+    farthest = -cv2.dilate(np.where(d > 0, -d, np.float32(-np.inf)), around)
+    one_surface = nearest - farthest <= ONE_SURFACE * sigma
+    return np.maximum(known, _closed(known, holes.max_width) * one_surface)
+
+
+def _closed(mask: np.ndarray, width: int) -> np.ndarray:
+    """Return a mask, H W of 0 and 1, with what is narrower than a width closed."""
+    if width < 1:
+        return mask
+    closed = cv2.morphologyEx(
+        mask, cv2.MORPH_CLOSE, np.ones((width + 1, width + 1), np.uint8),
+        borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return np.maximum(mask, closed)  # at the border nothing is closed, nor lost

@@ -19,7 +19,7 @@ from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.core import upsampling
-from graph_depth_refiner.core.jit.options import FUSED, ONE, ZERO
+from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, ZERO
 
 _WIDTH, _KEPT = np.float32(upsampling.WIDTH), np.float32(upsampling.KEPT)
 _HALF = np.float32(0.5)
@@ -88,6 +88,35 @@ def _upsample(planes, frames, d, sigma, scale, large):
                         fit += e * (ONE - noise * noise / (e * e))
                 large[0, y, x] = fit
             else:
+                if known:
+                    value = _on_a_side(planes, frames, own_row, own_column, u, v, value,
+                                       _WIDTH * spread)
                 large[0, y, x] = value
                 large[1, y, x] = planes[1, own_row, own_column] * share
                 large[2, y, x] = planes[2, own_row, own_column] * share
+
+
+@njit(**INLINE)
+def _on_a_side(planes, frames, row, column, u, v, value, close):
+    """
+    Return a value that no plane around explains on the nearer of two sides it lies between.
+
+    Such a pixel mixes two surfaces (flying pixel). One that is nearer or farther than all
+    planes around it is a thing of its own, and stays.
+    """
+    rows, columns = frames.shape
+    above, below = np.float32(np.inf), np.float32(np.inf)  # how far the sides are
+    for r in range(max(0, row - 2), min(rows, row + 3)):
+        for c in range(max(0, column - 2), min(columns, column + 3)):
+            if frames[r, c] > ZERO:
+                off = planes[0, r, c] + planes[1, r, c] * (u - np.float32(c)) \
+                    + planes[2, r, c] * (v - np.float32(r)) - value
+                if off > close:
+                    above = min(above, off)
+                elif off < -close:
+                    below = min(below, -off)
+                else:
+                    return value
+    if above < np.float32(np.inf) and below < np.float32(np.inf):
+        return value + above if above < below else value - below
+    return value
