@@ -173,8 +173,7 @@ class Refiner:
             self._refiner.reset()
         refined = self._refiner.refine(Frame(
             frame.image, frame.depth, frame.intrinsics, frame.confidence, frame.stamp))
-        history = getattr(refined, 'history', None)
-        self.history = None if history is None else bool(np.any(history))
+        self.history = refined.history > 0
         return Estimate(refined.depth, refined.normals)
 
 

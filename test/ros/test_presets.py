@@ -22,7 +22,7 @@ import yaml
 
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 
-CONFIG = Path(__file__).parents[1] / 'config'
+CONFIG = Path(__file__).parents[2] / 'config'
 
 
 @pytest.mark.parametrize('path', sorted(CONFIG.glob('*.yaml')), ids=lambda path: path.stem)

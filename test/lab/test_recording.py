@@ -224,7 +224,7 @@ def test_a_pixel_without_measurement_stays_in_the_average_for_a_while():
 
 def test_tables_mark_the_best_and_leave_out_what_nobody_has():
     table = {'input': {'plane': 2.0, 'ms': 1.0}, 'ours': {'plane': 1.0, 'edge': 3.0, 'ms': 9.0}}
-    head, first, second = report.format_table(table).splitlines()
+    head, first, second = report.format_scores(table).splitlines()
     assert 'plane %' in head and 'edge %' in head and 'jitter' not in head
     assert first.split() == ['input', '2.00', '-', '1.00']
     assert second.split() == ['ours', '1.00*', '3.00*', '9.00']
