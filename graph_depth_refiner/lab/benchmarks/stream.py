@@ -184,10 +184,14 @@ def _unwarped(steps: int) -> Callable:
 
 
 def solved_planes(config: RefinerConfig, frame: Frame) -> np.ndarray:
-    """Return the planes, 3 H W, that the refinement of a single frame ends with."""
-    refiner = DepthRefiner(config, 'cpu')
-    refiner.refine(frame)
-    return np.asarray(refiner.state.history.level_planes)
+    """Return the planes, 3 H W, that a single frame is refined to, holes filled."""
+    refined = DepthRefiner(config.with_values(**{'holes.fill': 'all'}), 'cpu').refine(frame)
+    camera = frame.intrinsics
+    d, (nx, ny, nz) = 1 / refined.depth, np.moveaxis(refined.normals, -1, 0)  # H W each
+    y, x = np.mgrid[:d.shape[0], :d.shape[1]]
+    facing = nx * (x - camera.cx) / camera.fx + ny * (y - camera.cy) / camera.fy + nz
+    planes = np.stack([d, d * nx / (camera.fx * facing), d * ny / (camera.fy * facing)])
+    return np.where(np.isfinite(planes), planes, 0).astype(np.float32)
 
 
 # name: (maker, what it is compared with in the bands: a refinement without temporal part)
@@ -200,7 +204,7 @@ for n in STEPS:
 for n in STEPS:
     METHODS[f'ours-{n}-odometry'] = (_ours(True, **{'solver.iterations': n}), 'cold-10')
 # one frame on its own, until the energy settles: the paper's model from the measurement, and
-# from the elected planes and with the depth-aware graph of ours
+# from our fitted planes and with the depth-aware graph
 ALONE = {'temporal.enabled': False, 'solver.mode': 'converged', 'solver.scale': 1}
 METHODS['converged'] = (_ours(True, **ALONE, **{'planes.start': False, 'edges.passes': 0}),
                         'cold-10')
