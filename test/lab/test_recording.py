@@ -73,6 +73,7 @@ def test_json_holds_every_judged_frame_of_every_method(judged):
         (name, number) for name in NAMES for number in (4, 7)]
     assert all(set(row) >= MEASURES for row in found['rows'])
     assert set(found['table']) == set(NAMES)
+    assert found['history'] == {'ours': 100} and found['table']['ours']['history'] == 100
     mean = np.mean([row['plane'] for row in found['rows'] if row['method'] == 'ours'])
     assert found['table']['ours']['plane'] == pytest.approx(mean)
 
@@ -206,6 +207,24 @@ def test_every_method_runs():
         assert last.number == 2 and last.estimate.depth.shape == (36, 48)
         known = np.isfinite(last.estimate.depth)
         assert known.mean() > 0.5 and (last.estimate.depth[known] > 0).all()
+
+
+def test_methods_say_whether_they_used_the_frames_before():
+    rooms = [in_memory(SyntheticStream(seed, (96, 72)), 4) for seed in (3, 8)]
+    frame = rooms[0].frame(0)
+
+    def cut(number):  # to another room after three frames
+        shown = rooms[number >= 3].frame(number % 3)
+        return Frame(shown.image, shown.depth, frame.intrinsics, stamp=float(number))
+
+    setting = Setting(Recording('cut', '', 5, cut), SENSOR, False, preset('realtime'))
+
+    def used(name):
+        return [output.history for output in stream(name, setting, [0, 1, 2, 3, 4])]
+
+    assert used('ours') == [False, True, True, False, True]
+    assert used('ours-alone') == [False] * 5
+    assert used('median') == used('running-average') == [None] * 5
 
 
 def test_a_pixel_without_measurement_stays_in_the_average_for_a_while():
