@@ -77,7 +77,7 @@ def test_depth_comes_back_as_it_came(bench, encoding):
 def test_disabled_means_unchanged(bench):
     assert call(bench, SetBool, '/refiner_node/enable', SetBool.Request(data=False)).success
     answer = bench.refines(only={'depth'})  # waits for nothing else
-    # no warm start, no noise: the bytes themselves
+    # no history, no noise: the bytes themselves
     assert answer.data == bench.refines(only={'depth'}).data
     assert np.frombuffer(answer.data, np.uint16).reshape(48, 64)[20, 25] == 0
     assert call(bench, SetBool, '/refiner_node/enable', SetBool.Request(data=True)).success

@@ -70,8 +70,8 @@ def fill_nearest(values: np.ndarray) -> np.ndarray:
 
 def fill_background(values: np.ndarray) -> np.ndarray:
     """Give each unknown pixel the farther of the nearest known values of its row."""
-    left = _carried(values)
-    right = _carried(values[:, ::-1])[:, ::-1]
+    left = _last_known(values)
+    right = _last_known(values[:, ::-1])[:, ::-1]
     return fill_nearest(np.fmin(left, right))  # rows without any value are left to the last
 
 
@@ -149,7 +149,7 @@ def _filled(frame: Frame) -> tuple[np.ndarray, float]:
     return fill(values), unit
 
 
-def _carried(values: np.ndarray) -> np.ndarray:
+def _last_known(values: np.ndarray) -> np.ndarray:
     """Carry the last known value of each row to the right."""
     known = np.isfinite(values)
     last = np.where(known, np.arange(values.shape[1]), 0)
