@@ -23,21 +23,21 @@ CAMERA = Intrinsics(20.0, 20.0, 7.5, 5.5)
 SHAPE = (12, 16)
 
 
-def frames(count):
-    """Yield frames of a plane that comes nearer, with a hole."""
+def frames(count, still=False):
+    """Yield frames of a plane that comes nearer, with a hole; still: and the image stays."""
     x = np.arange(SHAPE[1], dtype=np.float32)
     for number in range(count):
         depth = np.tile(2 + 0.05 * x - 0.01 * number, (SHAPE[0], 1)).astype(np.float32)
         depth[3, 4 + number % 8] = np.nan
-        image = np.random.default_rng(number).integers(0, 255, (*SHAPE, 3), np.uint8)
+        image = np.random.default_rng(0 if still else number).integers(0, 255, (*SHAPE, 3), np.uint8)
         yield Frame(image, depth, CAMERA, stamp=10.0 + number / 30)
 
 
-def write_bag(folder, count=6, storage='mcap', compressed=False):
+def write_bag(folder, count=6, storage='mcap', compressed=False, still=False):
     """Write a recording of the frames, in one part."""
     folder.mkdir(parents=True)
     writer = BagWriter(folder, storage, topics(compressed), [])
-    for frame in frames(count):
+    for frame in frames(count, still):
         for message in messages((frame, round(frame.stamp * 1e9)), compressed):
             writer.write(message)
     writer.finish()

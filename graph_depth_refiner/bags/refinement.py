@@ -80,7 +80,7 @@ class Position:
     frame: int = 0
     parts: list[dict[str, Any]] = field(default_factory=list)
     skipped: Counter = field(default_factory=Counter)  # frames by reason
-    state: Any = None  # of the refiner
+    state: Any = None  # of the refiner; None at the beginning
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,8 @@ class _Run:
             identity(job, bag))
         self._advanced, self._wanted = advanced, wanted
         self._refiner = DepthRefiner(job.config, job.device)
-        self._refiner.state = position.state
+        if position.state is not None:
+            self._refiner.state = position.state
         self._assembler = Assembler()
         self._kept: dict[int, Message] = {}  # read, and still needed by a frame
 

@@ -62,7 +62,8 @@ def _upsample(planes, frames, d, sigma, scale, large):
             total = sum_d = sum_x = sum_y = ZERO
             inverse = ONE / (_WIDTH * spread)
             for k in range(4):
-                row, column = min(max(v0 + k // 2, 0), rows - 1), min(max(u0 + k % 2, 0), columns - 1)
+                row = min(max(v0 + k // 2, 0), rows - 1)
+                column = min(max(u0 + k % 2, 0), columns - 1)
                 near = (ONE - abs(np.float32(v0 + k // 2) - v)) * (
                     ONE - abs(np.float32(u0 + k % 2) - u)) + np.float32(1e-3)
                 base = planes[0, row, column]

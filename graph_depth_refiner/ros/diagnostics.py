@@ -31,6 +31,7 @@ from graph_depth_refiner.ros.watch import Recent
 
 PERIOD = 1.0  # seconds, unless the parameter of the updater says otherwise
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.1, 3600.0  # seconds
+NOISE_DEPTHS = (1, 2)  # metres, where the noise of the sensor is told
 TROUBLE = (Status.WORSE, Status.DIVERGED, Status.EMPTY)
 
 
@@ -103,6 +104,7 @@ class Diagnostics:
         status.add('iterations', _number(recent.newest('iterations'), 0))
         status.add('energy', _number(recent.newest('energy'), 6))
         status.add('graph hit rate', _number(recent.newest('graph_hit_rate'), 3))
+        self._past(status, processor)
         status.add('shedding stage', str(processor.shedder.stage))
         status.add('last status', processor.last_status.value if processor.last_status else '')
         for name, count in sorted(processor.statuses.snapshot().items()):
@@ -115,6 +117,18 @@ class Diagnostics:
         for name, count in pipeline.accounts().items():
             status.add(name, str(count))
         return self._summary(status)
+
+    @staticmethod
+    def _past(status: Any, processor: Any) -> None:
+        """Tell the noise of the sensor and what the frames before are good for."""
+        recent: Recent = processor.recent
+        noise = recent.newest('noise_floor'), recent.newest('noise_share')
+        for depth in NOISE_DEPTHS:
+            status.add(f'noise at {depth} m (mm)', _number(noise_millimetres(noise, depth), 2))
+        status.add('frames with history (%)', _number(100 * recent.mean('has_history')))
+        status.add('history weight (frames)', _number(recent.mean('history_frames')))
+        for cause, count in sorted(processor.resets.snapshot().items()):
+            status.add(f'no history: {cause}', str(count))
 
     def _summary(self, status: Any) -> Any:
         pipeline = self._pipeline
@@ -161,6 +175,16 @@ def updater(node: Any) -> Updater:
     made.node_name = node.get_fully_qualified_name()
     made.setHardwareID(made.node_name)
     return made
+
+
+def noise_millimetres(noise: tuple[float, float], depth: float) -> float:
+    """
+    Return the standard deviation of a single measurement at a depth in metres.
+
+    The noise is that of inverse depth, floor + share / z; that of depth is z^2 times it.
+    """
+    floor, share = noise
+    return 1e3 * (floor * depth * depth + share * depth)
 
 
 def device_megabytes() -> float:

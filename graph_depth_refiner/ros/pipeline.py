@@ -279,7 +279,7 @@ class Pipeline:
         if self.synchroniser:
             self.synchroniser.reset()
         response.success = True
-        response.message = 'queues, warm start and graph cache are dropped'
+        response.message = 'queues, history, learned noise and graph cache are dropped'
         return response
 
     def _enable(self, request: Any, response: Any) -> Any:

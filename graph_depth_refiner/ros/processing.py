@@ -117,6 +117,7 @@ class Processor:
         self.ledger = Ledger()
         self.recent = Recent()
         self.statuses = Ledger()  # how the refinements ended
+        self.resets = Ledger()  # why a frame had no history
         self.last_status: Status | None = None  # of the last frame, if that was refined
         self.preparing = False
 
@@ -200,8 +201,21 @@ class Processor:
             graph_hit_rate=refined.graph_hit_rate,
             age_ms=1e3 * (self._clock() - assembled.frame.stamp),
             **{f'{stage}_ms': ms for stage, ms in refined.milliseconds.items()})
+        self._note_past(refined)
         self.statuses.count(refined.status.name.lower())
         self.last_status = refined.status
+
+    def _note_past(self, refined: Refined) -> None:
+        """Note what the frames before did for this one, and the noise learned from them."""
+        if any(refined.noise):  # a frame without valid depth has none
+            self.recent.note(noise_floor=refined.noise[0], noise_share=refined.noise[1])
+        if not self.refiner.config.temporal.enabled:
+            return
+        self.recent.note(has_history=float(refined.history > 0))
+        if refined.history > 0:
+            self.recent.note(history_frames=refined.history_frames)
+        elif refined.reset:
+            self.resets.count(refined.reset)
 
     def _pass_on(self, inputs: Inputs, config: NodeConfig, wanted: list[str]) -> None:
         """Publish the depth as it came, on the topics of depth only."""

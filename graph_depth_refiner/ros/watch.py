@@ -106,6 +106,12 @@ class Recent:
             values = list(self._values.get(name, ()))
         return float(np.percentile(values, percent)) if values else float('nan')
 
+    def mean(self, name: str) -> float:
+        """Return the mean of the last values, NaN where there are none."""
+        with self._lock:
+            values = list(self._values.get(name, ()))
+        return float(np.mean(values)) if values else float('nan')
+
     def newest(self, name: str) -> float:
         """Return the newest value, NaN where there is none."""
         with self._lock:

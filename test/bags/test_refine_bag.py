@@ -15,6 +15,7 @@
 
 import argparse
 from pathlib import Path
+import pickle
 import sqlite3
 from types import SimpleNamespace
 
@@ -25,6 +26,7 @@ import pytest
 from graph_depth_refiner.bags import refine_bag, refinement
 from graph_depth_refiner.bags.bags import BagWriter, Message, reading
 from graph_depth_refiner.bags.make_bag import messages, topics
+from graph_depth_refiner.refiner import DepthRefiner
 
 PART = 12000  # bytes: about two frames of this size with their results
 
@@ -121,6 +123,24 @@ def test_killed_and_run_again_gives_the_same_bytes(tmp_path, monkeypatch, storag
     assert contents(tmp_path / 'killed') == contents(tmp_path / 'whole')
     assert begun[0] <= killed_after
     assert begun[0] > 0 or killed_after < 3  # it did not start from the beginning
+
+
+def test_a_killed_run_goes_on_with_what_the_refiner_has_learned(tmp_path, monkeypatch):
+    monkeypatch.setattr(refinement, 'DepthRefiner', DepthRefiner)
+    source, left = write_bag(tmp_path / 'in', 6, still=True), [4]
+    refinement.refine_bag(split_job(source, tmp_path / 'whole'))
+
+    def count():
+        left[0] -= 1
+        if not left[0]:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        refinement.refine_bag(split_job(source, tmp_path / 'killed'), advanced=count)
+    _, saved = pickle.loads((tmp_path / 'killed' / refinement.RESUME).read_bytes())
+    assert saved.frame > 0 and saved.state.history is not None
+    assert refinement.refine_bag(split_job(source, tmp_path / 'killed')).frames == 6
+    assert contents(tmp_path / 'killed') == contents(tmp_path / 'whole')
 
 
 def test_an_interrupted_run_leaves_a_readable_bag_and_goes_on(tmp_path):

@@ -67,7 +67,7 @@ def test_stream_scores_every_method(records):
 
 def test_stream_is_hard_by_default_and_tells_regions_apart(records):
     found, text = records(
-        'stream', '--size', '96x72', '--frames', '6', '--no-reference', '--methods', 'input',
+        'stream', '--size', '128x96', '--frames', '6', '--no-reference', '--methods', 'input',
         'ours-5')
     came, ours = found
     assert (came['sensor'], came['room']) == ('active-stereo', 'clutter')
@@ -75,7 +75,7 @@ def test_stream_is_hard_by_default_and_tells_regions_apart(records):
     shares = [came['regions'][name]['share_percent'] for name in REGIONS]
     assert all(share > 1 for share in shares)
     assert came['invented_percent'] == 0
-    for name in ('edge', 'hole'):
+    for name in ('plane', 'edge', 'hole'):
         error = [one['regions'][name]['depth_error_percent'] for one in (ours, came)]
         assert error[0] < error[1]
     assert 'active-stereo, clutter room' in text and 'by region' in text

@@ -87,15 +87,16 @@ def test_a_value_where_nothing_is_counts_as_invented_and_a_gap_there_is_no_hole(
     assert refined['invented_percent'] == 100
 
 
-def row(depth, normals, holes):
+def row(depth, normals, holes, invented=0.0):
     """Return one row of the table."""
-    return {
-        'depth_error_percent': depth, 'normal_error_deg': normals, 'holes_percent': holes}
+    return {'depth_error_percent': depth, 'normal_error_deg': normals, 'holes_percent': holes,
+            'invented_percent': invented}
 
 
 @pytest.mark.parametrize(('after', 'better'), [
     (row(1.0, 5.0, 0.0), True), (row(2.5, 5.0, 0.0), False), (row(1.0, 9.0, 0.0), False),
-    (row(1.0, 5.0, 3.0), False)])
+    (row(1.0, 5.0, 3.0), False), (row(1.0, 5.0, 0.0, 1.0), True), (row(1.0, 5.0, 0.0, 1.1), False),
+    (row(1.0, 5.0, 0.0, None), True)])
 def test_better_means_in_every_measure(after, better):
     assert is_better({INPUT: row(2.0, 8.0, 1.0), REFINED: after}) is better
 

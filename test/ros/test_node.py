@@ -77,7 +77,7 @@ def test_depth_comes_back_as_it_came(bench, encoding):
 def test_disabled_means_unchanged(bench):
     assert call(bench, SetBool, '/refiner_node/enable', SetBool.Request(data=False)).success
     answer = bench.refines(only={'depth'})  # waits for nothing else
-    # no warm start, no noise: the bytes themselves
+    # no history, no noise: the bytes themselves
     assert answer.data == bench.refines(only={'depth'}).data
     assert np.frombuffer(answer.data, np.uint16).reshape(48, 64)[20, 25] == 0
     assert call(bench, SetBool, '/refiner_node/enable', SetBool.Request(data=True)).success
@@ -137,6 +137,15 @@ def test_a_set_parameter_is_used_by_the_next_frame(bench):
 
     iterations(3)
     iterations(RefinerConfig().solver.iterations)
+
+
+def test_diagnostics_tell_the_noise_and_the_history(bench):
+    bench.wait_for(
+        lambda: bench.refines() and bench.diagnostics.get('Refinement', {}).get(
+            'history weight (frames)', 'none') != 'none', 'a history')
+    report = bench.diagnostics['Refinement']
+    assert float(report['noise at 2 m (mm)']) > 0
+    assert 0 < float(report['frames with history (%)']) <= 100
 
 
 def test_incompatible_quality_is_explained(node_and_bench):

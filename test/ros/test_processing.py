@@ -77,7 +77,7 @@ def processor(outlet, doubts=None, enabled=True, **values):
     """Return a processor with some settings changed."""
     node = {name: values.pop(name) for name in list(values) if name in NodeConfig.tunables()}
     settings = Settings(
-        RefinerConfig().with_values(**{'solver.iterations': 2}, **values),
+        RefinerConfig().with_values(**values),
         NodeConfig().with_values(device='cpu', **node), enabled)
     return Processor(lambda: settings, lambda: 1.0, outlet,
                      (doubts if doubts is not None else []).append)
@@ -181,3 +181,25 @@ def test_frames_of_reference_are_checked_where_wanted(check):
     given.inputs.image.header.frame_id = 'infrared'
     processor(Outlet('depth_refined/image'), doubts, check_frames=check).process(given)
     assert len(doubts) == check
+
+
+def test_what_the_past_was_good_for_is_noted():
+    work = processor(Outlet('depth_refined/image'))
+    for _ in range(4):
+        work.process(job(depth=2.0))
+    assert work.recent.mean('has_history') == 0.75  # all but the first
+    assert work.resets.snapshot() == {'first frame': 1}
+    # four frames, whose weights by the derived confidence are 1 on average
+    assert work.recent.newest('history_frames') == pytest.approx(4, rel=0.1)
+    floor, share = work.recent.newest('noise_floor'), work.recent.newest('noise_share')
+    work.process(job(depth=float('nan')))  # has no noise, and ends the history
+    assert (work.recent.newest('noise_floor'), work.recent.newest('noise_share')) == (floor, share)
+    work.process(job(depth=2.0))
+    assert work.resets.snapshot() == {'first frame': 2}
+
+
+def test_without_a_temporal_part_there_are_no_resets():
+    work = processor(Outlet('depth_refined/image'), **{'temporal.enabled': False})
+    work.process(job())
+    assert work.resets.snapshot() == {}
+    assert work.recent.newest('noise_share') > 0

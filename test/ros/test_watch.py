@@ -13,6 +13,8 @@
 # limitations under the License.
 """Rates, silences and percentiles."""
 
+import math
+
 import pytest
 
 from graph_depth_refiner.ros.watch import Jumps, Recent, TopicWatch
@@ -65,6 +67,8 @@ def test_percentiles_of_the_last_frames():
         recent.note(latency_ms=value)
     # the last 300 are 700 to 999
     assert recent.percentile('latency_ms', 50) == pytest.approx(849.5)
+    assert recent.mean('latency_ms') == pytest.approx(849.5)
     assert recent.newest('latency_ms') == 999
     recent.clear()
-    assert recent.percentile('latency_ms', 50) != recent.percentile('latency_ms', 50)  # NaN
+    assert math.isnan(recent.percentile('latency_ms', 50))
+    assert math.isnan(recent.mean('latency_ms'))

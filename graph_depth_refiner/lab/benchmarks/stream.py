@@ -26,10 +26,13 @@ from typing import Any
 import numpy as np
 
 from graph_depth_refiner.cli.main import add_config_arguments, config_from
+from graph_depth_refiner.cli.table import format_table
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import camera, kernels
-from graph_depth_refiner.core.minimise import minimise
-from graph_depth_refiner.core.observation import measure
+from graph_depth_refiner.core.downsampling import downsample, downsample_image
+from graph_depth_refiner.core.history import start_noise
+from graph_depth_refiner.core.minimise import data_weight, minimise
+from graph_depth_refiner.core.observation import observe
 from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.frame import Frame
 from graph_depth_refiner.lab.benchmarks.stream_scores import (
@@ -52,7 +55,7 @@ from graph_depth_refiner.refiner import DepthRefiner
 
 STEPS = (5, 10, 20)
 COLUMNS = {
-    'method': '', 'depth_error_percent': 'depth %', 'depth_rms_percent': 'rms %',
+    'method': 'method', 'depth_error_percent': 'depth %', 'depth_rms_percent': 'rms %',
     'normal_error_deg': 'normal deg', 'normal_median_deg': 'median deg',
     'completeness_percent': 'complete %', 'temporal_noise_percent': 'noise %',
     'ghosting_ratio': 'ghosting', 'thin_lost_percent': 'thin lost %',
@@ -90,7 +93,6 @@ def run(args: argparse.Namespace) -> int:
     views = list(stream.views(args.frames))
     print(f'seed {args.seed}, {args.size}, {args.frames} frames, {args.motion}, '
           f'{args.sensor}, {args.room} room')
-    print(f'{"method":18}' + ''.join(f'{text:>12}' for text in COLUMNS.values() if text))
     scores: dict[str, Scores] = {}
     records, reference = [], None if args.no_reference else _reference(args.size)
     for name in names:
@@ -98,8 +100,9 @@ def run(args: argparse.Namespace) -> int:
             reference()
         records.append({**_evaluated(name, views, config, scores), 'sensor': args.sensor,
                         'room': args.room})
-        print(f'{name:18}' + ''.join(f'{_text(records[-1][key]):>12}'
-                                     for key, text in COLUMNS.items() if text))
+    print(format_table(
+        COLUMNS.values(), [[record['method'], *(_text(record[key]) for key in list(COLUMNS)[1:])]
+                           for record in records]))
     print_regions(records)
     print_stages(records)
     if reference:
@@ -158,20 +161,20 @@ def _ours(odometry: bool, **values: Any) -> Callable:
 def _unwarped(steps: int) -> Callable:
     """Start each frame where the last one ended, as if nothing had moved."""
     def make(config: RefinerConfig) -> Callable:
-        config = config.with_values(**{'solver.iterations': steps, 'solver.mode': 'realtime'})
-        backend, last = kernels.select('cpu', config.backend), {}
+        config = config.with_values(**{
+            'solver.iterations': steps, 'solver.mode': 'realtime', 'solver.scale': 1})
+        k, last = kernels.select('cpu', config.backend), {}
 
         def method(frame: Frame) -> tuple:
-            measured = measure(frame, config)
-            guide, d = backend.array(measured.guide), backend.array(measured.d)
+            obs = observe(k, frame, config)
+            level = downsample(k, obs.d, obs.m, start_noise(k, obs, config), 1)
             if not last:
-                first = DepthRefiner(
-                    config.with_values(**{'temporal.enabled': False, 'solver.scale': 1}))
-                last['planes'] = video_planes(first, frame)
-            solution = minimise(backend, Problem(
-                backend.array(last['planes']), backend.build_graph(guide, config), d,
-                backend.array(measured.m), measured.unit, memory=last.get('memory')), config)
-            last['planes'], last['memory'] = backend.numpy(solution.x), solution.memory
+                last['planes'] = solved_planes(config, frame)
+            graph = k.build_graph(downsample_image(k, obs, config).guide, config)
+            solution = minimise(k, Problem(
+                k.array(last['planes']), graph, level.d, data_weight(level), level.fused_unit,
+                memory=last.get('memory')), config)
+            last['planes'], last['memory'] = k.numpy(solution.x), solution.memory
             planes = last['planes']
             known = planes[0] > 0
             depth = np.where(known, 1 / np.where(known, planes[0], 1), np.nan)
@@ -180,10 +183,15 @@ def _unwarped(steps: int) -> Callable:
     return make
 
 
-def video_planes(refiner: DepthRefiner, frame: Frame) -> np.ndarray:
-    """Return the planes, 3 H W, that a refiner ends with."""
-    refiner.refine(frame)
-    return refiner._kernels.numpy(refiner.state.planes)
+def solved_planes(config: RefinerConfig, frame: Frame) -> np.ndarray:
+    """Return the planes, 3 H W, that a single frame is refined to, holes filled."""
+    refined = DepthRefiner(config.with_values(**{'holes.fill': 'all'}), 'cpu').refine(frame)
+    camera = frame.intrinsics
+    d, (nx, ny, nz) = 1 / refined.depth, np.moveaxis(refined.normals, -1, 0)  # H W each
+    y, x = np.mgrid[:d.shape[0], :d.shape[1]]
+    facing = nx * (x - camera.cx) / camera.fx + ny * (y - camera.cy) / camera.fy + nz
+    planes = np.stack([d, d * nx / (camera.fx * facing), d * ny / (camera.fy * facing)])
+    return np.where(np.isfinite(planes), planes, 0).astype(np.float32)
 
 
 # name: (maker, what it is compared with in the bands: a refinement without temporal part)
@@ -196,7 +204,7 @@ for n in STEPS:
 for n in STEPS:
     METHODS[f'ours-{n}-odometry'] = (_ours(True, **{'solver.iterations': n}), 'cold-10')
 # one frame on its own, until the energy settles: the paper's model from the measurement, and
-# from the elected planes and with the depth-aware graph of ours
+# from our fitted planes and with the depth-aware graph
 ALONE = {'temporal.enabled': False, 'solver.mode': 'converged', 'solver.scale': 1}
 METHODS['converged'] = (_ours(True, **ALONE, **{'planes.start': False, 'edges.passes': 0}),
                         'cold-10')
@@ -207,23 +215,26 @@ def print_regions(records: list[dict[str, Any]]) -> None:
     """Print depth and normal errors by region."""
     shares = records[0]['regions']
     print(f'\nby region: depth error % (single errors count up to {CAP:g} %), normal error deg')
-    print(f'{"method":18}' + ''.join(f'{name + " %":>12}{"deg":>8}' for name in REGIONS))
-    print(f'{"share of image":18}' + ''.join(
-        f'{_text(shares[name]["share_percent"]):>12}{"":8}' for name in REGIONS))
-    for record in records:
-        cells = (record['regions'][name] for name in REGIONS)
-        print(f'{record["method"]:18}' + ''.join(
-            f'{_text(one["depth_error_percent"]):>12}{_text(one["normal_error_deg"], 2):>8}'
-            for one in cells))
+    header, rows = ['method'], [['share of image'], *([one['method']] for one in records)]
+    for name in REGIONS:
+        header += [f'{name} %', 'deg']
+        rows[0] += [_text(shares[name]['share_percent']), '']
+        for row, record in zip(rows[1:], records):
+            one = record['regions'][name]
+            row += [_text(one['depth_error_percent']), _text(one['normal_error_deg'], 2)]
+    print(format_table(header, rows))
 
 
 def print_stages(records: list[dict[str, Any]]) -> None:
     """Print the milliseconds of a frame by stage."""
+    timed = [record for record in records if record['stages_ms']]
+    if not timed:
+        return
+    stages = dict.fromkeys(name for record in timed for name in record['stages_ms'])
     print('\nmilliseconds by stage')
-    for record in records:
-        if record['stages_ms']:
-            print(f'{record["method"]:18}' + ', '.join(
-                f'{name} {value:.1f}' for name, value in record['stages_ms'].items()))
+    print(format_table(['method', *stages], [
+        [record['method'], *(_text(record['stages_ms'].get(name), 1) for name in stages)]
+        for record in timed]))
 
 
 def _reference(size: str) -> Callable[[], float]:

@@ -30,6 +30,7 @@ from graph_depth_refiner.lab.synthetic.regions import find_regions
 from graph_depth_refiner.messages.outgoing import normal_colors
 
 INPUT, REALSENSE, REFINED = 'input', 'RealSense-style', 'refined'
+INVENTED_LIMIT = 1.0  # percent of the pixels without a surface that may have a value
 WORST = 0.05  # relative depth error that takes the end of the colour scale
 WIDTH = 8  # characters of a column of the table, at least
 TILE = 240  # px, width of each picture of the panel
@@ -124,13 +125,18 @@ def _percent(mask: np.ndarray) -> float:
 
 
 def is_better(rows: dict[str, dict[str, float | None]]) -> bool:
-    """Say whether the refined depth is better than the input in depth, normals and holes."""
+    """
+    Say whether the refined depth is better than the input in depth, normals and holes.
+
+    Holes that are filled where there is nothing to see do not count as better.
+    """
     before, after = rows[INPUT], rows[REFINED]
     judged = [k for k in ('depth_error_percent', 'normal_error_deg') if before[k] is not None]
     return (
         bool(judged)
         and all(after[key] is not None and after[key] < before[key] for key in judged)
-        and after['holes_percent'] <= before['holes_percent'])
+        and after['holes_percent'] <= before['holes_percent']
+        and (after['invented_percent'] or 0) <= INVENTED_LIMIT)
 
 
 def dropped(came: Mapping[Stamp, float], refined: Collection[Stamp], since: float,

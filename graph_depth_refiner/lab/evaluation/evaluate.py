@@ -27,6 +27,7 @@ import time
 import numpy as np
 
 from graph_depth_refiner.cli.main import add_config_arguments, config_from
+from graph_depth_refiner.cli.table import format_table
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.files.exports import check_place
 from graph_depth_refiner.lab.evaluation.baselines import (
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         table = [result.record for result in results]
         records += table
         print(f'\n{case.scene}, input {case.source}' + (f' ({case.note})' if case.note else ''))
-        print(format_table(table))
+        print(format_records(table))
         print(losses(table), flush=True)
         if report:
             report.add(case, results, losses(table))
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         table = [record for record in averages if record['input'] == name]
         counted = [record for record in records if record['input'] == name]
         print(f'\naverage of {len(scenes(counted))} scenes, input {name}')
-        print(format_table(table))
+        print(format_records(table))
         print('\n'.join(filter(None, (coverage(counted), losses(table)))), flush=True)
     for name, reason in absent().items():
         print(f'{name}: absent, {reason}')
@@ -238,15 +239,11 @@ def best(table: list[Record], key: str) -> float:
     return (max if key in HIGHER_IS_BETTER else min)(record[key] for record in table)
 
 
-def format_table(table: list[Record]) -> str:
+def format_records(table: list[Record]) -> str:
     """Return records as a table for a terminal."""
-    widths = {key: max(len(key), 7) for key in (*measures(table[0]), 'ms')}
-    first = max(len(record['method']) for record in table)
-    lines = [' ' * first + ''.join(f'  {key:>{width}}' for key, width in widths.items())]
-    for record in table:
-        cells = (f'  {format_value(record[key]):>{width}}' for key, width in widths.items())
-        lines.append(f'{record["method"]:{first}}{"".join(cells)}')
-    return '\n'.join(lines)
+    keys = (*measures(table[0]), 'ms')
+    return format_table(['', *keys], [
+        [record['method'], *(format_value(record[key]) for key in keys)] for record in table])
 
 
 def format_value(value: float) -> str:

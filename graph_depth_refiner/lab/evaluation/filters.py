@@ -18,7 +18,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from graph_depth_refiner.core.observation import sensor_unit
+from graph_depth_refiner.core.noise import spread_about_planes
 from graph_depth_refiner.files.pictures import image_colors
 from graph_depth_refiner.frame import Frame
 
@@ -35,9 +35,9 @@ def values_of(frame: Frame) -> tuple[np.ndarray, float]:
     known = np.isfinite(frame.depth) & (frame.depth > 0)
     d = np.zeros(frame.depth.shape, np.float32)
     np.divide(np.float32(1), frame.depth, out=d, where=known)
-    unit = sensor_unit(d, frame.intrinsics)
-    if not frame.intrinsics.baseline:
-        unit *= NOISE_UNITS
+    baseline = frame.intrinsics.baseline
+    unit = 1 / (frame.intrinsics.fx * baseline) if baseline else NOISE_UNITS * (
+        spread_about_planes(d))
     return np.where(known, d / np.float32(unit), np.float32(np.nan)), unit  # H W
 
 
@@ -70,8 +70,8 @@ def fill_nearest(values: np.ndarray) -> np.ndarray:
 
 def fill_background(values: np.ndarray) -> np.ndarray:
     """Give each unknown pixel the farther of the nearest known values of its row."""
-    left = _carried(values)
-    right = _carried(values[:, ::-1])[:, ::-1]
+    left = _last_known(values)
+    right = _last_known(values[:, ::-1])[:, ::-1]
     return fill_nearest(np.fmin(left, right))  # rows without any value are left to the last
 
 
@@ -149,7 +149,7 @@ def _filled(frame: Frame) -> tuple[np.ndarray, float]:
     return fill(values), unit
 
 
-def _carried(values: np.ndarray) -> np.ndarray:
+def _last_known(values: np.ndarray) -> np.ndarray:
     """Carry the last known value of each row to the right."""
     known = np.isfinite(values)
     last = np.where(known, np.arange(values.shape[1]), 0)

@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         seen = {'seen': panels.add} if args.report else {}
         verdict = judge(setting, reason, schedule, cache, methods, **seen)
         verdicts.append(verdict)
-        print('\n'.join(('', report.headline(verdict), report.format_table(verdict.table()),
+        print('\n'.join(('', report.headline(verdict), report.format_scores(verdict.table()),
                          *verdict.notes)), flush=True)
         if args.report:
             files[verdict.recording] = panels.write(args.report)
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         means = report.overall(verdict.table() for verdict in verdicts)
         if means:
             print('\ngeometric means over the recordings, relative to the input (invented, '
-                  f'history and ms as they are)\n{report.format_table(means)}')
+                  f'history and ms as they are)\n{report.format_scores(means)}')
     if args.json:
         found = [{**asdict(verdict), 'table': verdict.table()} for verdict in verdicts]
         args.json.write_text(json.dumps(found, indent=1, allow_nan=False) + '\n')

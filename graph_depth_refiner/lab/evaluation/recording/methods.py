@@ -48,6 +48,7 @@ class Method(Protocol):
     """One stream; NaN where it knows nothing."""
 
     needs_past: bool  # else it is run on judged frames only
+    history: bool | None  # whether the last frame used the ones before; None: it does not say
 
     def run(self, frame: Frame) -> Estimate:
         """Return the estimate of the next frame."""
@@ -71,13 +72,13 @@ class Output:
     number: int
     estimate: Estimate
     milliseconds: float
-    history: bool | None  # whether it used the frames before; None where it does not say
+    history: bool | None  # as the method says
 
 
 class Filter:
     """A filter of single frames."""
 
-    needs_past = False
+    needs_past, history = False, None
 
     def __init__(self, function: Callable[[np.ndarray], np.ndarray]) -> None:
         """Filter depth (H W, 0 where unknown) with a function."""
@@ -91,7 +92,7 @@ class Filter:
 class Realsense:
     """Spatial and temporal filter as RealSense documents them."""
 
-    needs_past = True
+    needs_past, history = True, None
 
     def __init__(self, focal: float) -> None:
         """Take disparities for a camera of that focal length in pixels."""
@@ -110,7 +111,7 @@ class RunningAverage:
     it is within the noise of it, else it starts anew.
     """
 
-    needs_past = True
+    needs_past, history = True, None
 
     def __init__(self, setting: Setting, smooth: bool = False) -> None:
         """Start without history; `smooth` averages bilaterally filtered frames."""
@@ -159,13 +160,11 @@ class RunningAverage:
 class Refiner:
     """This package."""
 
-    needs_past = True
-
     def __init__(self, config: RefinerConfig, device: str, alone: bool = False) -> None:
         """Refine with these settings; `alone` forgets the past before every frame."""
         self._refiner, self._alone = DepthRefiner(config, device), alone
         self.needs_past = not alone
-        self.history: bool | None = None  # whether the last frame used the ones before
+        self.history: bool | None = None
 
     def run(self, frame: Frame) -> Estimate:
         """Refine the next frame; its motion is estimated, as from a camera without odometry."""
@@ -173,8 +172,7 @@ class Refiner:
             self._refiner.reset()
         refined = self._refiner.refine(Frame(
             frame.image, frame.depth, frame.intrinsics, frame.confidence, frame.stamp))
-        history = getattr(refined, 'history', None)
-        self.history = None if history is None else bool(np.any(history))
+        self.history = refined.history > 0
         return Estimate(refined.depth, refined.normals)
 
 
@@ -255,4 +253,4 @@ def stream(name: str, setting: Setting, wanted: list[int]) -> Iterator[Output]:
         begun = time.perf_counter()
         estimate = method.run(frame)
         milliseconds = 1e3 * (time.perf_counter() - begun)
-        yield Output(number, estimate, milliseconds, getattr(method, 'history', None))
+        yield Output(number, estimate, milliseconds, method.history)

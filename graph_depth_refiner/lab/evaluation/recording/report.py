@@ -22,6 +22,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from graph_depth_refiner.cli.table import format_table
 from graph_depth_refiner.files.pictures import (
     depth_colors,
     depth_range,
@@ -68,16 +69,13 @@ def columns(table: Table) -> list[Measure]:
     return [m for key, m in MEASURES.items() if any(key in row for row in table.values())]
 
 
-def format_table(table: Table) -> str:
+def format_scores(table: Table) -> str:
     """Return a table for a terminal, the best of each column marked."""
     shown = columns(table)
-    first = max(map(len, table))
-    lines = [' ' * first + ''.join(f'  {m.title:>11} ' for m in shown)]
-    for method, row in table.items():
-        cells = (f'  {_cell(row, m):>11}{"*" if is_best(table, method, m) else " "}'
-                 for m in shown)
-        lines.append(f'{method:{first}}{"".join(cells)}'.rstrip())
-    return '\n'.join(lines)
+    return format_table(
+        ['', *(f'{m.title} ' for m in shown)],
+        [[method, *(f'{_cell(row, m)}{"*" if is_best(table, method, m) else " "}' for m in shown)]
+         for method, row in table.items()])
 
 
 def is_best(table: Table, method: str, measure: Measure) -> bool:

@@ -20,7 +20,7 @@ import pytest
 from graph_depth_refiner.cli import tables
 from graph_depth_refiner.config import RefinerConfig
 
-README = Path(__file__).parent.parent / 'README.md'
+README = Path(__file__).parents[2] / 'README.md'
 
 
 def test_readme_is_up_to_date():

@@ -27,7 +27,7 @@ from rclpy.parameter_client import AsyncParameterClient  # noqa: E402
 
 from graph_depth_refiner.config import RefinerConfig  # noqa: E402
 
-NODE = [sys.executable, str(Path(__file__).with_name('parameter_node.py'))]
+NODE = [sys.executable, str(Path(__file__).parents[1] / 'parameter_node.py')]
 
 
 class Tuned:

@@ -73,6 +73,7 @@ def test_json_holds_every_judged_frame_of_every_method(judged):
         (name, number) for name in NAMES for number in (4, 7)]
     assert all(set(row) >= MEASURES for row in found['rows'])
     assert set(found['table']) == set(NAMES)
+    assert found['history'] == {'ours': 100} and found['table']['ours']['history'] == 100
     mean = np.mean([row['plane'] for row in found['rows'] if row['method'] == 'ours'])
     assert found['table']['ours']['plane'] == pytest.approx(mean)
 
@@ -208,6 +209,24 @@ def test_every_method_runs():
         assert known.mean() > 0.5 and (last.estimate.depth[known] > 0).all()
 
 
+def test_methods_say_whether_they_used_the_frames_before():
+    rooms = [in_memory(SyntheticStream(seed, (96, 72)), 4) for seed in (3, 8)]
+    frame = rooms[0].frame(0)
+
+    def cut(number):  # to another room after three frames
+        shown = rooms[number >= 3].frame(number % 3)
+        return Frame(shown.image, shown.depth, frame.intrinsics, stamp=float(number))
+
+    setting = Setting(Recording('cut', '', 5, cut), SENSOR, False, preset('realtime'))
+
+    def used(name):
+        return [output.history for output in stream(name, setting, [0, 1, 2, 3, 4])]
+
+    assert used('ours') == [False, True, True, False, True]
+    assert used('ours-alone') == [False] * 5
+    assert used('median') == used('running-average') == [None] * 5
+
+
 def test_a_pixel_without_measurement_stays_in_the_average_for_a_while():
     # after 3 frames the weight is 3; it fades by 0.8 a frame and ends below 1: after 5 frames
     wall, hole = np.full((36, 48), 2, np.float32), np.full((36, 48), 2, np.float32)
@@ -224,7 +243,7 @@ def test_a_pixel_without_measurement_stays_in_the_average_for_a_while():
 
 def test_tables_mark_the_best_and_leave_out_what_nobody_has():
     table = {'input': {'plane': 2.0, 'ms': 1.0}, 'ours': {'plane': 1.0, 'edge': 3.0, 'ms': 9.0}}
-    head, first, second = report.format_table(table).splitlines()
+    head, first, second = report.format_scores(table).splitlines()
     assert 'plane %' in head and 'edge %' in head and 'jitter' not in head
     assert first.split() == ['input', '2.00', '-', '1.00']
     assert second.split() == ['ours', '1.00*', '3.00*', '9.00']

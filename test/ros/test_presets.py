@@ -20,23 +20,37 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from graph_depth_refiner.config import NodeConfig, RefinerConfig
+from graph_depth_refiner.config import NodeConfig, preset
 
-CONFIG = Path(__file__).parents[1] / 'config'
+CONFIG = Path(__file__).parents[2] / 'config'
+
+
+def settings(path):
+    """Return the parameters of a file, and what they make of the node and the refinement."""
+    content = yaml.safe_load(path.read_text())
+    assert list(content) == ['/**']  # any node name, in any namespace
+    values = content['/**']['ros__parameters']
+    mine = {one.name for one in fields(NodeConfig)}
+    config = NodeConfig().with_values(**{n: v for n, v in values.items() if n in mine})
+    return values, config, preset(
+        config.preset, **{n: v for n, v in values.items() if n not in mine})
 
 
 @pytest.mark.parametrize('path', sorted(CONFIG.glob('*.yaml')), ids=lambda path: path.stem)
 def test_camera_preset(path):
-    preset = yaml.safe_load(path.read_text())
-    assert list(preset) == ['/**']  # any node name, in any namespace
-    values = preset['/**']['ros__parameters']
-    mine = {one.name for one in fields(NodeConfig)}
-    config = NodeConfig().with_values(**{n: v for n, v in values.items() if n in mine})
-    RefinerConfig().with_values(**{n: v for n, v in values.items() if n not in mine})
+    values, config, refiner = settings(path)
+    assert 'sensor' in values['noise']
+    assert (config.preset == 'stereo') == (refiner.noise.sensor == 'stereo')
     for name, value in values.items():
         if name.endswith('_topic'):
             assert not value.startswith('/')  # relative, for several cameras in one system
     assert config.image_topic != NodeConfig().image_topic
+
+
+def test_disparity_is_refined_as_stereo():
+    _, config, refiner = settings(CONFIG / 'stereo_image_proc.yaml')
+    assert config.input_kind == 'disparity'
+    assert refiner == preset('stereo', **{'noise.sensor': 'stereo'})
 
 
 def test_rviz_shows_what_there_is():
