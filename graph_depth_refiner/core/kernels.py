@@ -102,8 +102,8 @@ class Fuse(Protocol):
     """The running mean with the history, its frames, the history, and counts; see `temporal`."""
 
     def __call__(self, d: Array, m: Array, grey: Array, planes: Array, frames: Array,
-                 seen: Array, bias: Array, noise: NoiseModel, flow: float, limit: float
-                 ) -> tuple[Array, Array, Array, Array]: ...
+                 seen: Array, bias: Array, noise: NoiseModel, flow: float, limit: float,
+                 means: float) -> tuple[Array, Array, Array, Array]: ...
 
 
 class Kernels(NamedTuple):

@@ -39,6 +39,7 @@ import numpy as np
 from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import Observation
+from graph_depth_refiner.core.statistics import positive_median
 
 BLOCK = 8  # pixels, side of the blocks that residuals are averaged in before smoothing
 BIAS_LENGTH = 24.0  # pixels, standard deviation of the smoothing: noise is alike over 10 to 20
@@ -54,8 +55,9 @@ LEAST_FRAMES = 1.0  # a history of less is forgotten
 # means over a window: kept fully below the first, not at all beyond the second
 REACH, IMAGE_REACH = 2, 1  # pixels on either side: of residuals, and of differences of the image
 CLIP = 6.0  # standard deviations that a single residual counts at most
-MEAN = (3.0, 4.5)  # standard deviations, of the mean of residuals
-MISFIT = (3.0, 4.5)  # standard deviations, of the mean of their absolute values
+MEAN = (3.0, 4.5)  # standard deviations of the mean of residuals, of itself
+MISFIT = (2.2, 3.7)  # the same, of the mean of their absolute values beyond what is expected
+EXPECTED = 0.8  # standard deviations: mean absolute value of a normal distribution
 IMAGE = (0.06, 0.12)  # of the mean difference of the image in [0, 1]
 
 
@@ -79,8 +81,9 @@ def fuse(k: Kernels, obs: Observation, warped: tuple[Array, Array, Array], noise
     """
     planes, frames, grey = warped
     bias = bias_field(k.numpy(k.bias_sums(obs.d, obs.m, planes, frames, noise)), flow)
+    means = deviation_of_means(noise, positive_median(k.numpy(obs.d)))
     fused, behind, history, counts = k.fuse(
-        obs.d, obs.m, obs.grey, planes, frames, grey[0], k.array(bias), noise, flow, limit)
+        obs.d, obs.m, obs.grey, planes, frames, grey[0], k.array(bias), noise, flow, limit, means)
     seen, kept = k.numpy(counts).tolist()
     return Fused(fused, behind, history, kept / max(1, seen))
 
@@ -97,3 +100,13 @@ def bias_field(sums: np.ndarray, flow: float) -> np.ndarray:
 def unseen_share(flow: float) -> float:
     """Return the share of its weight that a history keeps where nothing was measured."""
     return UNSEEN_SHARE / (1 + flow / UNSEEN_FLOW)
+
+
+def deviation_of_means(noise: NoiseModel, typical: float) -> float:
+    """
+    Return the standard deviation of a mean over the window, in those of a single residual.
+
+    What is independent averages out over the window, what is alike over many pixels does not.
+    """
+    independent = min(1.0, (noise.independent / noise.sigma(typical)) ** 2)
+    return (1 - independent + independent / (2 * REACH + 1) ** 2) ** 0.5

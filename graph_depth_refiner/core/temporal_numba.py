@@ -27,6 +27,7 @@ _BIAS_GATE, _GATE, _CLIP = (
     np.float32(one) for one in (temporal.BIAS_GATE, temporal.GATE, temporal.CLIP))
 _MISPLACED = np.float32(temporal.MISPLACED)
 _OUTLIER = np.float32(temporal.OUTLIER_SHARE)
+_EXPECTED = np.float32(temporal.EXPECTED)
 _LEAST = np.float32(temporal.LEAST_FRAMES)
 _MEAN, _MISFIT, _IMAGE = temporal.MEAN, temporal.MISFIT, temporal.IMAGE
 _REACHES = (temporal.REACH, temporal.REACH, temporal.REACH, temporal.IMAGE_REACH)
@@ -58,8 +59,8 @@ def _bias_sums(d, m, value, frames, floor, share, sums):
 
 
 def fuse(d: np.ndarray, m: np.ndarray, grey: np.ndarray, planes: np.ndarray, frames: np.ndarray,
-         seen: np.ndarray, bias: np.ndarray, noise: NoiseModel, flow: float, limit: float
-         ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+         seen: np.ndarray, bias: np.ndarray, noise: NoiseModel, flow: float, limit: float,
+         means: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
     floor, share = np.float32(noise.floor), np.float32(noise.share)
     maps = np.empty((4, *d.shape), np.float32)
@@ -69,7 +70,7 @@ def fuse(d: np.ndarray, m: np.ndarray, grey: np.ndarray, planes: np.ndarray, fra
     fused, left = np.empty_like(d), np.empty_like(d)
     counts = np.zeros((d.shape[0], 2), np.int64)
     _fuse(d, m, value, weight, maps, np.float32(limit), np.float32(temporal.unseen_share(flow)),
-          fused, left, counts)
+          np.float32(means), fused, left, counts)
     return fused, left, value, counts.sum(axis=0)
 
 
@@ -133,9 +134,10 @@ def _roughness(planes, frames, y, x):
 
 
 @njit(parallel=True, **FUSED)
-def _fuse(d, m, value, weight, maps, limit, unseen, fused, left, counts):
+def _fuse(d, m, value, weight, maps, limit, unseen, means, fused, left, counts):
     """Decide from the means around every pixel; the image is mirrored beyond its border."""
     height, width = d.shape
+    inverse = ONE / means
     for row in prange(height):
         y = np.int64(row)
         sums = np.zeros((4, width + 4), np.float32)
@@ -154,8 +156,8 @@ def _fuse(d, m, value, weight, maps, limit, unseen, fused, left, counts):
                 (image[x + _1] + image[x + _2] + image[x + _3]) / np.float32(9), _IMAGE)
             w = m[y, x]
             if w > ZERO:
-                n *= _falling(abs(_five(mean, x)) * count, _MEAN) \
-                    * _falling(_five(misfit, x) * count, _MISFIT)
+                n *= _falling(abs(_five(mean, x)) * count * inverse, _MEAN) \
+                    * _falling((_five(misfit, x) * count - _EXPECTED) * inverse, _MISFIT)
                 seen += weight[y, x] > ZERO
                 if n > ZERO and maps[2, y, x] < _GATE:
                     fused[y, x] = (n * value[y, x] + w * d[y, x]) / (n + w)

@@ -16,9 +16,10 @@ Forward warping of planes along a rigid motion, with a z-buffer.
 
 A plane <q, P> = 1 becomes q' = R q / (1 + <R q, t>) under P' = R P + t, exactly. Of the planes
 that land on a pixel the nearest stays (z-buffer); a crack between them takes the nearest plane
-of its four neighbours.
+of its four neighbours, and counts for little: beside a depth edge it may be of another surface.
 """
 
 from __future__ import annotations
 
 EDGE_ON = 0.8  # a plane half a pixel aside differs less than this from its point, as a ratio
+CRACK_SHARE = 0.25  # of the frames of a plane that are left to it where it fills a crack

@@ -20,8 +20,10 @@ import numpy as np
 
 from graph_depth_refiner.core.camera import pinhole
 from graph_depth_refiner.core.jit.options import FUSED, ONE, U
-from graph_depth_refiner.core.warping import EDGE_ON
+from graph_depth_refiner.core.warping import CRACK_SHARE, EDGE_ON
 from graph_depth_refiner.frame import Intrinsics
+
+_CRACK_SHARE = np.float32(CRACK_SHARE)
 
 
 @njit(parallel=True, **FUSED)
@@ -103,7 +105,8 @@ def _gather(source, moved, n, color, warped, frame_count, seen):
             ux, uy = moved[1, sy, sx], moved[2, sy, sx]
             warped[0, y, x] = moved[0, sy, sx] + ux * (x - from_x) + uy * (y - from_y)
             warped[1, y, x], warped[2, y, x] = ux, uy
-            frame_count[y, x] = n[sy, sx]
+            whole = source[y, x] >= 0
+            frame_count[y, x] = n[sy, sx] if whole else _CRACK_SHARE * n[sy, sx]
             for c in range(color.shape[0]):
                 seen[c, y, x] = color[c, sy, sx]
 

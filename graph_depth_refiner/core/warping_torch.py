@@ -20,7 +20,7 @@ import torch
 
 from graph_depth_refiner.core.camera_torch import pixel_offsets, plane_vectors
 from graph_depth_refiner.core.neighbours_torch import neighbour
-from graph_depth_refiner.core.warping import EDGE_ON
+from graph_depth_refiner.core.warping import CRACK_SHARE, EDGE_ON
 from graph_depth_refiner.frame import Intrinsics
 
 
@@ -28,13 +28,14 @@ def warp(x: torch.Tensor, n: torch.Tensor, color: torch.Tensor, motion: np.ndarr
          intrinsics: Intrinsics) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return planes 3 H W, frame count H W and colour C H W as seen after P' = R P + t."""
     target, moved = _project(x, n, motion, intrinsics)
-    source = _nearest(target, moved[0])
-    source, dy, dx = _without_cracks(source, moved[0])
+    hit = _nearest(target, moved[0])
+    source, dy, dx = _without_cracks(hit, moved[0])
     found = source >= 0
     at = source.clamp(min=0)
     value, ux, uy = torch.where(found, moved.flatten(1)[:, at], 0)  # H W each
     warped = torch.stack((value + ux * dx + uy * dy, ux, uy))
-    return (warped, torch.where(found, n.flatten()[at], 0),
+    frames = n.flatten()[at] * torch.where(hit >= 0, 1.0, CRACK_SHARE)
+    return (warped, torch.where(found, frames, 0),
             torch.where(found, color.flatten(1)[:, at], 0))
 
 
