@@ -28,7 +28,7 @@ from graph_depth_refiner.core.downsampling import downsample, downsample_image
 from graph_depth_refiner.core.history import continues, fuse_history, History, start_noise
 from graph_depth_refiner.core.initialise import gate_edges, initialise
 from graph_depth_refiner.core.kernels import Kernels
-from graph_depth_refiner.core.local_planes import finish_planes, without_noise
+from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import data_weight, minimise
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import observe
@@ -139,11 +139,10 @@ class DepthRefiner:
         # Minimise the paper's energy over edges that cross no depth jump
         planes = initialise(k, level, graph.weights, config)
         weights, planes = gate_edges(k, graph.weights, planes, level, config)
-        data = without_noise(k, planes, level, present.noise) if config.planes.start else level.d
         clock.done('planes')
         memory = history.memory if history and present.kept else None
         solution = minimise(
-            k, Problem(planes, weights, data, data_weight(level), level.fused_unit, raw.d,
+            k, Problem(planes, weights, level.d, data_weight(level), level.fused_unit, raw.d,
                        guide.guide, memory),
             config, clock.deadline(config.solver.time_budget_ms))
         clock.done('solve')

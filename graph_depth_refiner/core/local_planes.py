@@ -26,14 +26,12 @@ from __future__ import annotations
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.downsampling import Guide, Level
 from graph_depth_refiner.core.kernels import Array, Kernels
-from graph_depth_refiner.core.noise import NoiseModel
 
 RADIUS = 3  # pixels, of the windows
 REACH = 3  # pixels to either side that the first slopes are taken over
 TURN = 2.0  # standard deviations per pixel by which the slopes of both sides may differ
 WIDTH = 6.0  # standard deviations beyond which a pixel is of another surface
 SLOPE_WIDTH = 12.0  # the same for the last fit of slopes
-NOT_NOISE = 1.0  # standard deviations of the independent noise that a residual may be
 RIDGE = 0.05  # pixels^2, keeps slopes finite where few pixels are close
 FADE = 0.5  # of the radius: standard deviation of the weight by distance
 MOST_FRAMES = 16.0  # error that is the same in all frames is not averaged away
@@ -53,20 +51,6 @@ def fit_planes(k: Kernels, d: Array, frames: Array, sigma: Array, slopes: Array 
         planes = k.fit_local_planes(d, frames, sigma, slopes)
         d, slopes = planes[0], planes[1:]
     return planes
-
-
-def without_noise(k: Kernels, planes: Array, level: Level, noise: NoiseModel) -> Array:
-    """
-    Return the inverse depth of a level, H W, freed of the noise that differs between pixels.
-
-    The residual against the fitted plane is shrunk as by a positive-part James-Stein
-    estimator: what is within that noise goes, what is beyond it stays. Errors that are alike
-    over many pixels cannot be told from the surface, and are left alone.
-    """
-    residual = level.d - planes[0]
-    spread = NOT_NOISE * noise.independent / level.frames.clip(1) ** 0.5
-    kept = (1 - (spread / k.where(level.frames > 0, residual, residual * 0 + 1)) ** 2).clip(0)
-    return k.where(level.frames > 0, planes[0] + kept * residual, level.d)
 
 
 def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config: RefinerConfig

@@ -49,8 +49,8 @@ LEAST_SUPPORT = 0.05  # share of measured pixels around, below which no bias is 
 MISPLACED = 0.05  # pixels that a history is misplaced by, for every pixel of motion
 GATE = 5.0  # standard deviations up to which a measurement agrees with the history
 OUTLIER_SHARE = 0.5  # of the weight that is left to a history after an outlier,
-UNSEEN_SHARE = 0.8  # and after a frame without a measurement by a camera at rest:
-UNSEEN_FLOW = 6.0  # pixels of motion at which half of that is left, as the view changes
+UNSEEN_SHARE = 0.9  # and after a frame without a measurement by a camera at rest:
+UNSEEN_FLOW = 12.0  # pixels of motion at which half of that is left, as the view changes
 LEAST_FRAMES = 1.0  # a history of less is forgotten
 # means over a window: kept fully below the first, not at all beyond the second
 REACH, IMAGE_REACH = 2, 1  # pixels on either side: of residuals, and of differences of the image
