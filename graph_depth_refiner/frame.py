@@ -143,7 +143,7 @@ class Refined:
     history: float = 0.0  # share of the history in sight that is in use; 0 without one
     history_frames: float = 0.0  # frames that stand behind a pixel, median of the known ones
     reset: str = ''  # why there is no history, empty if there is
-    noise: tuple[float, float] = (0.0, 0.0)  # floor (1/m) and share: sigma of 1/z is floor + share/z
+    noise: tuple[float, float] = (0.0, 0.0)  # floor in 1/m and share: 1/z errs by floor + share/z
 
     def with_times(self, milliseconds: dict[str, float], hit_rate: float) -> Refined:
         """Return the same with what is known only at the end."""

@@ -63,7 +63,8 @@ def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config:
     """
     if not config.planes.start:
         return planes
-    finished = k.fit_local_planes(planes[0] + 0, level.frames, SLOPE_WIDTH / WIDTH * level.sigma, planes[1:] + 0)
+    finished = k.fit_local_planes(
+        planes[0] + 0, level.frames, SLOPE_WIDTH / WIDTH * level.sigma, planes[1:] + 0)
     finished[0] = k.where(level.frames > 0, planes[0], finished[0])
     if config.holes.fill != 'none':
         k.geodesic_fill(level.d, level.frames, guide.color, level.unit, finished)

@@ -80,7 +80,7 @@ class NoiseModel:
 
 
 def fused_sigma(noise: NoiseModel, d: Array, frames: Array) -> Array:
-    """Return the standard deviation of means d of so many frames; a part is never averaged away."""
+    """Return the deviation of means d of so many frames; a part is never averaged away."""
     return (noise.share * d + noise.floor) * (COMMON + (1 - COMMON) / frames.clip(1)) ** 0.5
 
 

@@ -51,8 +51,9 @@ def observe(k: Kernels, frame: Frame, config: RefinerConfig) -> Observation:
         known = confidence > 0
         typical = float(confidence.sum()) / max(1, int(np.count_nonzero(known)))
         m = confidence * np.float32(1 / typical) if typical > 0 else confidence
-    return Observation(k.array(d), k.array(m), k.array(confidence), k.array(grey_image(frame.image)),
-                       frame.image, frame.intrinsics, not m.any())
+    grey = grey_image(frame.image)
+    return Observation(k.array(d), k.array(m), k.array(confidence), k.array(grey), frame.image,
+                       frame.intrinsics, not m.any())
 
 
 def grey_image(image: np.ndarray) -> np.ndarray:

@@ -42,8 +42,8 @@ def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.n
 
 
 @njit(parallel=True, **FUSED)
-def _describe(planes, d, m, frame_count, far, share, camera, least, most, depth, normals, confidence,
-              provenance):
+def _describe(planes, d, m, frame_count, far, share, camera, least, most, depth, normals,
+              confidence, provenance):
     height, width = d.shape
     fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
     for y in prange(height):

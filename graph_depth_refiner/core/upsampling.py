@@ -34,6 +34,8 @@ from graph_depth_refiner.core.noise import fused_sigma
 
 WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
 KEPT = 2.0  # standard deviations of a residual that are taken for noise
+NEAR = 1e-3  # weight of a cell at no weight by distance: all others may be of another side
+LEAST = 1e-6  # weight of all cells together, below which none of them is of the pixel's side
 
 
 def upsample(k: Kernels, planes: Array, level: Level, present: Present, scale: int,

@@ -27,8 +27,8 @@ import pytest
 from graph_depth_refiner import core, messages
 from graph_depth_refiner.cli.main import main
 from graph_depth_refiner.config import preset, PRESETS
+from graph_depth_refiner.core.downsampling import BIG
 from graph_depth_refiner.core.jit import cache, compile_once
-from graph_depth_refiner.core.resolution import BIG
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 from graph_depth_refiner.messages import outgoing
 from graph_depth_refiner.refiner import DepthRefiner
@@ -115,7 +115,7 @@ def test_kernels_are_the_same_however_the_package_is_reached(tmp_path):
     (tmp_path / package.name).symlink_to(package)
     seen = [subprocess.run(
         [sys.executable, '-c', 'from graph_depth_refiner.core.jit.compile_once import _marker;'
-         'from graph_depth_refiner.core import plane_fit_numba as kernels;'
+         'from graph_depth_refiner.core import local_planes_numba as kernels;'
          'print(_marker(), kernels.__file__)'],
         cwd=folder, capture_output=True, text=True, check=True).stdout
         for folder in (tmp_path, package.parent)]
