@@ -50,7 +50,7 @@ def test_the_error_of_the_mean_itself_is_not_counted():
     # against a mean of one frame the residual has twice the variance
     once = learn(START, *residuals(1e-3, 4e-3, frames=1))
     often = learn(START, *residuals(1e-3, 4e-3))
-    assert once.sigma(0.7) == pytest.approx(often.sigma(0.7), rel=1e-6)
+    assert once.sigma(0.7) == pytest.approx(often.sigma(0.7), rel=0.01)
 
 
 def test_what_was_learned_fades():
@@ -75,10 +75,13 @@ def test_both_parts_are_at_least_zero():
 
 
 def test_a_single_depth_is_explained_by_one_part():
-    d = np.full(4000, 0.5)
-    residual = 2e-3 * np.random.default_rng(0).standard_normal(d.size)
-    assert learn(START, d, residual, np.full(d.size, 1e9)).sigma(0.5) == pytest.approx(
-        2e-3, rel=0.05)
+    # bins by a depth that the residual is part of would have small ones in the middle
+    rng = np.random.default_rng(0)
+    d = 0.5 + 2e-3 * rng.standard_normal(20000)
+    for frames in (1, 9):
+        history = 0.5 + 2e-3 / frames ** 0.5 * rng.standard_normal(d.size)
+        model = learn(START, d, d - history, np.full(d.size, float(frames)))
+        assert model.sigma(0.5) == pytest.approx(2e-3, rel=0.03)
 
 
 def test_few_samples_teach_nothing():
