@@ -43,7 +43,7 @@ from graph_depth_refiner.bags.topics import DISPARITY
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 from graph_depth_refiner.frame import Refined
 from graph_depth_refiner.messages.assembly import Assembled, Assembler, OUTPUTS
-from graph_depth_refiner.refiner import DepthRefiner
+from graph_depth_refiner.refiner import DepthRefiner, State
 
 RESUME = 'resume.pickle'
 RESERVE = 32 * 2 ** 20  # bytes of disk that closing a part may need
@@ -80,7 +80,7 @@ class Position:
     frame: int = 0
     parts: list[dict[str, Any]] = field(default_factory=list)
     skipped: Counter = field(default_factory=Counter)  # frames by reason
-    state: Any = None  # of the refiner
+    state: State = field(default_factory=State)  # of the refiner
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.config import NodeConfig
-from graph_depth_refiner.core.observation import noise
+from graph_depth_refiner.core.noise import spread_about_planes
 
 # a pixel further than this many times the noise from its neighbours is not one of them
 CONSISTENT = 4.0
@@ -89,7 +89,7 @@ def derived(depth: np.ndarray) -> np.ndarray:
         d = np.where(valid, 1 / depth, 0).astype(np.float32)
     valid &= np.isfinite(d)
     d[~valid] = 0
-    sigma = np.float32(noise(d))
+    sigma = np.float32(spread_about_planes(d))
     confidence = valid.astype(np.float32)
     off_median = np.abs(d - cv2.medianBlur(d, 3))
     confidence[valid & (off_median > CONSISTENT * sigma)] = INCONSISTENT
