@@ -49,11 +49,11 @@ def test_a_camera_at_rest_gives_the_mean(kernels):
     rng = np.random.default_rng(0)
     seen = (0.5 + SIGMA * rng.standard_normal((10, *SHAPE))).astype(np.float32)
     d, frames = seen[0], ONES
-    for number, one in enumerate(seen[1:], start=2):
-        fused = fuse(kernels, one, ramp_planes(SHAPE, 0, 0, 0) + d * [[[1]], [[0]], [[0]]], frames)
+    for one in seen[1:]:
+        fused = fuse(kernels, one, np.stack([d, 0 * d, 0 * d]), frames)
         d, frames = fused.d, fused.frames
     # a pixel in a thousand is an outlier of such noise, or has some around it
-    same = frames == number
+    same = frames == len(seen)
     assert same.mean() > 0.98
     assert np.abs(d - seen.mean(axis=0))[same].max() < 1e-6
 
@@ -194,5 +194,5 @@ def test_variants_agree(variants, shape):
              for k in variants]
     # a gate may fall to either side by rounding
     for one, two in zip(*(each[:3] for each in found)):
-        assert np.isclose(one, two, atol=1e-5).mean() > 0.999
+        assert np.isclose(one, two, rtol=1e-4).mean() > 0.999
     assert np.abs(found[0][3] - found[1][3]).max() <= 1
