@@ -55,7 +55,7 @@ def _prepare(d, m, color, close, value, cost, sources, changes):
     for row in prange(height):
         y = np.int64(row)
         _init_sources(d[y], m[y], value[y], close, (y + 1) * stride + 1, cost[y + 1, 1:],
-                    sources[y + 1, 1:])
+                      sources[y + 1, 1:])
         for n in range(len(PREVIOUS)):
             dy, dx = PREVIOUS[n]
             if y + dy < 0:
