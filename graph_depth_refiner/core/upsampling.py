@@ -43,6 +43,8 @@ def upsample(k: Kernels, planes: Array, level: Level, present: Present, scale: i
     """Return the plane, 3 H W, of every pixel of the full image; 0 where nothing is known."""
     if scale > 1:
         sigma = fused_sigma(present.noise, present.d, present.frames)
+        # nothing known has no deviation of its own, and none at all where all of it is a share
+        sigma = k.where(present.d > 0, sigma, 0 * sigma + level.unit)
         planes = k.upsample_planes(planes, level.frames, present.d, sigma, scale)
     if config.planes.final_median:
         planes = planes + 0  # a copy in numpy and torch alike

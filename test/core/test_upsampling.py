@@ -144,6 +144,20 @@ def test_holes_as_configured(kernels, scale, fill):
     assert found[4:20, 20:36] == pytest.approx(0.5 if fill == 'all' else 0)
 
 
+def test_planes_blend_in_holes_too(kernels):
+    # cells that differ by a deviation: from pixel to pixel it is half of that, not all or none
+    k, shape = kernels, (12, 20)
+    small = ramp_planes(shape, 0.5, 0, 0)
+    small[0, :, 1::2] += np.float32(SIGMA)
+    level = Level(*(k.array(np.full(shape, one, np.float32)) for one in (0.5, 1, SIGMA)),
+                  SIGMA, SIGMA)
+    present = Present(k.array(0 * ONES), k.array(0 * ONES), NoiseModel(0, 2 * SIGMA, SIGMA),
+                      np.eye(4), 0, '')
+    found = k.numpy(upsample(k, k.array(small), level, present, 2, config(fill='all')))[0]
+    step = np.abs(np.diff(found, axis=1))[:, 2:-2]
+    assert step.max() < 0.6 * SIGMA and step.min() >= 0 and np.ptp(found) > 0.4 * SIGMA
+
+
 def test_a_last_median_removes_a_single_pixel(kernels):
     k, planes = kernels, ramp_planes(SHAPE, 0.5, 0, 0)
     planes[0, 5, 5] = 0.9
