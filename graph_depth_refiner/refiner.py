@@ -117,11 +117,13 @@ class DepthRefiner:
         if obs.empty:
             self.reset()
             return unknown(obs)
+        past = self.state.history
+        if past is not None and past.intrinsics != frame.intrinsics:
+            self.reset()  # another camera has another noise
         noise = self.state.noise or start_noise(k, obs, config)
 
         # Solve at reduced resolution: a plane is exact at any
         guide = downsample_image(k, obs, config)
-        past = self.state.history
         history = past if past is not None and continues(past, frame, guide) else None
         clock.done('observe')
         graph = update_graph(k, history.graph if history else None, guide.guide, config)

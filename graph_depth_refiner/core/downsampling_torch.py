@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Merging of pixels and enlarging of planes: the reference, on any torch device."""
+"""Merging of blocks of pixels: the reference, on any torch device."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@
 """
 The one place where implementations are chosen: every stage of a frame, for a CPU or a device.
 
-A stage has two variants beside each other: `plane_fit_numba.py`, kernels for a
-CPU that take and give numpy arrays, and `plane_fit_torch.py`, the readable reference that
-runs on any torch device. `Kernels` lists all stages; what is missing fails when it is made.
+A stage has two variants beside each other: `local_planes_numba.py`, kernels for a CPU that
+take and give numpy arrays, and `local_planes_torch.py`, the readable reference that runs on
+any torch device. `Kernels` lists all stages; what is missing fails when it is made.
 """
 
 from __future__ import annotations

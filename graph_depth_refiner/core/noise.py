@@ -114,12 +114,14 @@ def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.nda
     """
     if len(d) < BINS * LEAST_SAMPLES:
         return model
-    typical = upper_median(d)
-    order = np.argsort(d, kind='stable')
-    spread = np.abs(residual) / np.sqrt(1 + 1 / np.maximum(frames, 1))
+    typical, frames = upper_median(d), np.maximum(frames, 1)
+    # the mean of all frames, unlike d and the history, tells nothing of the residual
+    mean = d - residual * frames / (1 + frames)
+    order = np.argsort(mean, kind='stable')
+    spread = np.abs(residual) / np.sqrt(1 + 1 / frames)
     at, seen = [], []
     for part in np.array_split(order, BINS):
-        at.append(float(d[part].mean()) / typical)
+        at.append(float(mean[part].mean()) / typical)
         seen.append(max(NORMAL * upper_median(spread[part]) / typical, LEAST * at[-1]))
     x, y = np.array(at), np.array(seen)
     weight = 1 / y ** 2  # errors are shares of what is measured

@@ -23,7 +23,7 @@ from graph_depth_refiner.frame import Intrinsics
 
 
 def describe(planes: torch.Tensor, d: torch.Tensor, m: torch.Tensor, frame_count: torch.Tensor,
-             unit: float, intrinsics: Intrinsics, limits: tuple[float, float]
+             noise: tuple[float, float], intrinsics: Intrinsics, limits: tuple[float, float]
              ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return depth H W, normals H W 3, confidence H W and provenance H W of planes."""
     value = planes[0]
@@ -32,21 +32,11 @@ def describe(planes: torch.Tensor, d: torch.Tensor, m: torch.Tensor, frame_count
     depth = torch.where(known, 1 / value, torch.nan)
     q = plane_vectors(planes, intrinsics)  # 3 H W
     normals = torch.where(known, -q / q.square().sum(dim=0).sqrt(), torch.nan)
-    n = _enlarged(frame_count, d.shape)
-    held = n / (1 + n)
-    corrected = (value - d).abs() > stage.CORRECTED_UNITS * unit
+    held = frame_count / (1 + frame_count)
+    corrected = (value - d).abs() > stage.CORRECTED_UNITS * (noise[0] + noise[1] * d)
     measured = (d > 0) & ~corrected
     confidence = torch.where(measured, torch.maximum(m, held), held)
     provenance = torch.where(corrected, stage.CORRECTED, stage.MEASURED)
     provenance = torch.where(d > 0, provenance, stage.FILLED)
     return (depth, normals.movedim(0, -1).contiguous(), torch.where(known, confidence, 0),
             torch.where(known, provenance, stage.UNKNOWN).to(torch.uint8))
-
-
-def _enlarged(values: torch.Tensor, shape: torch.Size) -> torch.Tensor:
-    """Return values h w at every pixel of an image a whole number of times larger, H W."""
-    scale = shape[0] // values.shape[0]
-    rows, columns = (
-        (torch.arange(side, device=values.device) // scale).clamp(max=small - 1)
-        for side, small in zip(shape, values.shape))
-    return values[rows[:, None], columns]

@@ -31,7 +31,8 @@ _EXPECTED = np.float32(temporal.EXPECTED)
 _LEAST = np.float32(temporal.LEAST_FRAMES)
 _MEAN, _MISFIT, _IMAGE = temporal.MEAN, temporal.MISFIT, temporal.IMAGE
 _REACHES = (temporal.REACH, temporal.REACH, temporal.REACH, temporal.IMAGE_REACH)
-_STEEPEST = np.float32(0.05)  # share of the inverse depth per pixel: steeper is an edge
+_STEEPEST = np.float32(temporal.STEEPEST)
+_LEAST_WEIGHT = np.float32(temporal.LEAST_WEIGHT)
 # The sums along a row are written out for these reaches; unsigned indices are fast.
 _1, _2, _3, _4 = (np.uint64(one) for one in (1, 2, 3, 4))
 
@@ -106,7 +107,7 @@ def _residuals(d, m, grey, planes, frames, seen, bias, floor, share, misplaced, 
             else:
                 n, old, sigma = ZERO, ZERO, ONE
             both = np.float32((m[y, x] > ZERO) & (n > ZERO))
-            spread = sigma * np.sqrt(ONE + ONE / max(n, np.float32(0.2)))
+            spread = sigma * np.sqrt(ONE + ONE / max(n, _LEAST_WEIGHT))
             r = both * max(-_CLIP, min(_CLIP, (d[y, x] - old) / spread))
             value[y, x], weight[y, x] = old, n
             maps[0, y, x] = both

@@ -11,44 +11,86 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Consistency gate and running mean: the reference, on any torch device."""
+"""Fusion of a frame with the warped history: the reference, on any torch device."""
 
 from __future__ import annotations
 
 import torch
+from torch.nn.functional import pad
 
 from graph_depth_refiner.core import temporal as stage
+from graph_depth_refiner.core.neighbours_torch import neighbour
+from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.patch_graph_torch import box
 
 
-def consistency_gate(d: torch.Tensor, m: torch.Tensor, color: torch.Tensor,
-                     warped: torch.Tensor, frame_count: torch.Tensor,
-                     warped_color: torch.Tensor, sigma: float) -> torch.Tensor:
-    """Return the weight of the warped planes, H W in [0, 1]."""
-    both = (m > 0) & (frame_count > 0)
-    residual = torch.where(both, ((d - warped[0]) / sigma).clamp(-stage.CLIP, stage.CLIP), 0)
-    color_distance = (color.to(d.dtype) - warped_color.to(d.dtype)).abs().mean(dim=0) / 255
-    share = _mean(both.to(d.dtype), stage.RADIUS).clamp(min=1e-6)
-    history_weight = _falling(_mean(residual, stage.RADIUS).abs() / share, stage.BIAS) \
-        * _falling(_mean(residual.abs(), stage.RADIUS) / share, stage.MISFIT) \
-        * _falling(_mean(color_distance, stage.IMAGE_RADIUS), stage.IMAGE)
-    return torch.where(frame_count > 0, history_weight, 0)
+def bias_sums(d: torch.Tensor, m: torch.Tensor, planes: torch.Tensor, frames: torch.Tensor,
+              noise: NoiseModel) -> torch.Tensor:
+    """Return sums of relative residuals that may be bias, and their count, by blocks."""
+    both = (m > 0) & (frames > 0)
+    value = torch.where(both, planes[0], 1)
+    residual = d - value
+    sigma = (noise.floor + noise.share * d) * (1 + 1 / frames.clamp(min=1)).sqrt()
+    bias = both & (residual.abs() < stage.BIAS_GATE * sigma)
+    parts = torch.stack((torch.where(bias, residual / value, 0), bias.to(d.dtype)))  # 2 H W
+    down, right = (-side % stage.BLOCK for side in d.shape)
+    blocks = pad(parts, (0, right, 0, down)).unflatten(2, (-1, stage.BLOCK)).unflatten(
+        1, (-1, stage.BLOCK))  # 2 h BLOCK w BLOCK
+    return blocks.sum(dim=(2, 4))
 
 
-def fuse(d: torch.Tensor, m: torch.Tensor, chosen: torch.Tensor, warped: torch.Tensor,
-         frame_count: torch.Tensor, sigma: float, limit: float
+def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, planes: torch.Tensor,
+         frames: torch.Tensor, seen: torch.Tensor, bias: torch.Tensor, noise: NoiseModel,
+         flow: float, limit: float
          ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return planes 3 H W to start from, data d and m, and the frames they count for, H W."""
-    same = ((warped[0] - chosen[0]).abs() < stage.SAME * sigma) & (
-        (warped[1:] - chosen[1:]).abs().sum(dim=0) * stage.SAME_SLOPE < sigma)
-    n = torch.where(same, frame_count.clamp(max=limit), 0)  # H W
-    old = torch.where(n > 0, warped, chosen)
-    planes = old + (chosen - old) / (1 + n)
-    kept = torch.where((d - chosen[0]).abs() <= stage.OUTLIER * sigma, m, 0)
-    total = kept + n
-    data = torch.where(
-        total > 0, (kept * d + n * warped[0]) / torch.where(total > 0, total, 1), planes[0])
-    return planes, data, torch.maximum(kept, n.clamp(max=1)), total.clamp(max=limit)
+    """Return the running mean, its frames, the history without bias, H W each, and counts."""
+    there = (frames > 0) & (planes[0] > 0)
+    value = torch.where(there, planes[0] * (1 + _enlarged(bias, d.shape)), 0)
+    sigma = torch.where(there, noise.floor + noise.share * value, 1)
+    weight = torch.where(there, frames.clamp(max=limit), 0)
+    slope = torch.minimum(_steepness(planes[0], frames > 0), stage.STEEPEST * value)
+    weight = weight / (1 + weight * (stage.MISPLACED * flow * slope / sigma).square())
+
+    spread = sigma * (1 + 1 / weight.clamp(min=stage.LEAST_WEIGHT)).sqrt()
+    both = ((m > 0) & (weight > 0)).to(d.dtype)
+    residual = both * ((d - value) / spread).clamp(-stage.CLIP, stage.CLIP)
+    change = (grey.to(d.dtype) - seen.to(d.dtype)).abs() / 255 * (weight > 0)
+    share = _mean(both, stage.REACH).clamp(min=1e-6)
+    n = weight * _falling(_mean(residual, stage.REACH).abs() / share, stage.MEAN) \
+        * _falling(_mean(residual.abs(), stage.REACH) / share, stage.MISFIT) \
+        * _falling(_mean(change, stage.IMAGE_REACH), stage.IMAGE)
+
+    measured = m > 0
+    agrees = measured & (n > 0) & (residual.abs() < stage.GATE)
+    outlier = measured & ~agrees & (n * stage.OUTLIER_SHARE >= stage.LEAST_FRAMES)
+    unseen = n * stage.unseen_share(flow)
+    held = ~measured & (unseen >= stage.LEAST_FRAMES)
+    mean = (n * value + m * d) / torch.where(agrees, n + m, 1)
+    fused = torch.where(agrees, mean, torch.where(outlier | held, value, d * measured))
+    left = torch.where(agrees, (n + m).clamp(max=limit), torch.where(
+        outlier, n * stage.OUTLIER_SHARE, torch.where(held, unseen, m)))
+    counts = torch.stack(((measured & (weight > 0)).sum(), (agrees | outlier).sum()))
+    return fused, left, value, counts
+
+
+def _enlarged(blocks: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """Return values of blocks, h w, at every pixel, H W: bilinear, constant beyond the middles."""
+    for dim, side in enumerate(shape):
+        last = blocks.shape[dim] - 1
+        place = ((torch.arange(side, dtype=blocks.dtype, device=blocks.device) + 0.5)
+                 / stage.BLOCK - 0.5).clamp(0, last)
+        first = place.long().clamp(max=max(0, last - 1))
+        part = (place - first).unflatten(0, (-1, 1) if dim == 0 else (1, -1))
+        one, other = (blocks.index_select(dim, at) for at in (first, (first + 1).clamp(max=last)))
+        blocks = (1 - part) * one + part * other
+    return blocks
+
+
+def _steepness(value: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+    """Return the largest of the steps to those of the four neighbours that have a history."""
+    return torch.stack([
+        torch.where(neighbour(known, dy, dx), (value - neighbour(value, dy, dx)).abs(), 0)
+        for dy, dx in ((0, -1), (0, 1), (-1, 0), (1, 0))]).amax(dim=0)
 
 
 def _mean(values: torch.Tensor, radius: int) -> torch.Tensor:
@@ -59,7 +101,7 @@ def _mean(values: torch.Tensor, radius: int) -> torch.Tensor:
 
 
 def _mirrored(side: int, radius: int) -> list[int]:
-    """Return the places from -reach to side + reach - 1, those outside mirrored at the edge."""
+    """Return the places from -radius to side + radius - 1, those outside mirrored at the edge."""
     places = (place % (2 * side) for place in range(-radius, side + radius))
     return [min(place, 2 * side - 1 - place) for place in places]
 

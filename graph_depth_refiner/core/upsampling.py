@@ -38,6 +38,8 @@ WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is 
 ONE_SURFACE = 12.0  # standard deviations of a measurement: a narrow hole may span so much
 AROUND = 9  # pixels, side of the square that must show one surface, at least
 KEPT = 2.0  # standard deviations of a residual that are taken for noise
+NEAR = 1e-3  # weight of a cell at no weight by distance: all others may be of another side
+LEAST = 1e-6  # weight of all cells together, below which none of them is of the pixel's side
 
 
 def upsample(k: Kernels, planes: Array, level: Level, obs: Observation, present: Present,
@@ -46,6 +48,8 @@ def upsample(k: Kernels, planes: Array, level: Level, obs: Observation, present:
     scale = obs.d.shape[0] // level.d.shape[0]
     if scale > 1:
         sigma = fused_sigma(present.noise, present.d, present.frames)
+        # nothing known has no deviation of its own, and none at all where all of it is a share
+        sigma = k.where(present.d > 0, sigma, 0 * sigma + level.unit)
         planes = k.upsample_planes(planes, level.frames, present.d, sigma, scale)
     if config.planes.final_median:
         planes = planes + 0  # a copy in numpy and torch alike

@@ -22,6 +22,7 @@ from graph_depth_refiner.core import upsampling
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, ZERO
 
 _WIDTH, _KEPT = np.float32(upsampling.WIDTH), np.float32(upsampling.KEPT)
+_NEAR, _LEAST = np.float32(upsampling.NEAR), np.float32(upsampling.LEAST)
 _HALF = np.float32(0.5)
 
 
@@ -65,7 +66,7 @@ def _upsample(planes, frames, d, sigma, scale, large):
                 row = min(max(v0 + k // 2, 0), rows - 1)
                 column = min(max(u0 + k % 2, 0), columns - 1)
                 near = (ONE - abs(np.float32(v0 + k // 2) - v)) * (
-                    ONE - abs(np.float32(u0 + k % 2) - u)) + np.float32(1e-3)
+                    ONE - abs(np.float32(u0 + k % 2) - u)) + _NEAR
                 base = planes[0, row, column]
                 if base > ZERO and (frames[row, column] > ZERO or not known):
                     ux, uy = planes[1, row, column], planes[2, row, column]
@@ -78,7 +79,7 @@ def _upsample(planes, frames, d, sigma, scale, large):
                         sum_d += a * there
                         sum_x += a * ux
                         sum_y += a * uy
-            if total > np.float32(1e-6):
+            if total > _LEAST:
                 a = ONE / total
                 fit = sum_d * a
                 large[1, y, x], large[2, y, x] = sum_x * a * share, sum_y * a * share

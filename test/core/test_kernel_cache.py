@@ -73,9 +73,13 @@ def imported(path: Path) -> set[str]:
 @pytest.mark.parametrize(
     'path', sorted(cache.PACKAGE.rglob('*_numba.py')), ids=lambda path: path.stem)
 def test_kernels_import_only_what_the_key_covers(path):
-    """The configuration is read in Python only, where numbers are handed to kernels."""
+    """
+    The configuration is read in Python only, where numbers are handed to kernels.
+
+    A file that imports nothing of the package needs no key: numba looks at the file itself.
+    """
     covered = {file for pattern in cache.COMPILED_IN for file in cache.PACKAGE.glob(pattern)}
-    assert path in covered
+    assert path in covered or not imported(path)
     for name in imported(path) - {f'{NAME}.config.RefinerConfig'}:
         parts = name.split('.')[1:]
         files = {cache.PACKAGE.joinpath(*parts[:end]).with_suffix('.py')

@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.config import preset
+from graph_depth_refiner.core.downsampling import Level
 from graph_depth_refiner.core.kernels import Kernels, select
-from graph_depth_refiner.core.minimise import minimise
+from graph_depth_refiner.core.minimise import data_weight, HEAVIEST, minimise
 from graph_depth_refiner.core.pyramid import coarser, finer
 from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.frame import Status
@@ -140,3 +141,11 @@ def test_bytes_do_not_depend_on_the_threads():
     numba.set_num_threads(threads)
     assert (many.x == one.x).all()
     assert many.energy == one.energy
+
+
+def test_data_weighs_by_its_precision(kernels):
+    """Against the typical pixel, and not without end; unknown pixels and doubtful ones less."""
+    frames = np.array([[0, 0.5, 1, 9, 9, 9]], np.float32)
+    sigma = np.array([[0, 1, 1, 0.5, 2, 0.01]], np.float32) * np.float32(UNIT)
+    level = Level(*map(kernels.array, (frames, frames, sigma)), UNIT, UNIT)
+    assert kernels.numpy(data_weight(level))[0] == pytest.approx([0, 0.5, 1, 2, 0.5, HEAVIEST])

@@ -22,10 +22,12 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.core.kernels import torch_kernels
+from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.frame import Intrinsics
 
 SHAPE = (24, 40)
 CAMERA = Intrinsics(40.0, 40.0, 20.0, 12.0)
+NOISE = NoiseModel(1e-3, 1e-3, 1e-3)
 GAIN_BIAS = np.array([1.0, 0.0])
 
 
@@ -34,14 +36,16 @@ def stages(k):
     one, x = torch.ones(SHAPE), torch.ones(3, *SHAPE)
     color, reliable = torch.ones((3, *SHAPE), dtype=torch.uint8), one > 0
     w = torch.ones(24, *SHAPE)
+    large, blocks = torch.ones(50, 81), torch.ones(3, 5)
     return {
         'merge_blocks': lambda: k.merge_blocks(one, one, 0.1),
-        'upsample_planes': lambda: k.upsample_planes(x, (50, 81), 2),
+        'upsample_planes': lambda: k.upsample_planes(x, one, large, large, 2),
         'build_graph': lambda: k.build_graph(one, preset('paper')),
         'band_changes': lambda: k.band_changes(one, one),
         'symmetrise': lambda: k.symmetrise(w),
         'normalise': lambda: k.normalise(w),
-        'fit_planes': lambda: k.fit_planes(one, one, one, 0.1, (8, 4, 2), 1.4, 0.07),
+        'first_slopes': lambda: k.first_slopes(one, one, one),
+        'fit_local_planes': lambda: k.fit_local_planes(one, one, one, x[1:]),
         'fill_background': lambda: k.fill_background(one, reliable),
         'fill_occluded': lambda: k.fill_occluded(one, reliable, x),
         'joint_weighted_median': lambda: k.joint_weighted_median(one, x, 3, 1.0, 0.5, 0.05),
@@ -49,13 +53,12 @@ def stages(k):
         'normal_equations': lambda: k.normal_equations(
             x, one, one, one, one, one, 4, np.eye(4), GAIN_BIAS, CAMERA, 0.1, 0.01, 0.1),
         'warp': lambda: k.warp(x, one, color, np.eye(4), CAMERA),
-        'consistency_gate': lambda: k.consistency_gate(one, one, color, x, one, color, 0.1),
-        'select_planes': lambda: k.select_planes(
-            one, one, color, x, x, one, color, 0.1, 0.05),
-        'fuse': lambda: k.fuse(one, one, x, x, one, 0.1, 20.0),
+        'bias_sums': lambda: k.bias_sums(one, one, x, one, NOISE),
+        'fuse': lambda: k.fuse(
+            one, one, color[0], x, one, color[0], blocks, NOISE, 1.0, 20.0),
         'gate_depth_edges': lambda: k.gate_depth_edges(w, x, 0.1),
         'relax_at_curvature': lambda: k.relax_at_curvature(w, x, 0.1),
-        'describe': lambda: k.describe(x, one, one, one, 0.1, CAMERA, (0.01, 100.0)),
+        'describe': lambda: k.describe(x, one, one, one, (0.1, 0.1), CAMERA, (0.01, 100.0)),
     }
 
 

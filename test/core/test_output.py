@@ -21,7 +21,7 @@ from scenes import ramp_planes, run
 from graph_depth_refiner.frame import Intrinsics, Provenance
 
 SHAPE = (30, 40)
-SIGMA = 1e-3
+NOISE = (5e-4, 1e-3)  # at an inverse depth of 0.5 a deviation of 1e-3
 ONES = np.ones(SHAPE, np.float32)
 
 
@@ -30,23 +30,30 @@ def test_results_say_where_they_come_from(kernels):
     d[0, 0], m[0, 0] = 0, 0  # a hole
     d[0, 1] = 0.6  # a hundred units off
     x[0, 0, 2] = -1  # no depth at all
+    frames = 3 * ONES
+    frames[0, 0] = 4  # of earlier frames
+    d[0, 4], d[0, 5] = 0.5029, 0.5031  # three deviations at 0.503 are 3.009e-3
+    d[0, 6] = m[0, 6] = frames[0, 6] = 0  # filled from around
+    m[0, 7] = 0.9
     depth, normals, confidence, provenance = run(
-        kernels, kernels.describe, x, d, m, 3 * ONES, SIGMA, Intrinsics(50, 50, 20, 15),
-        (0.01, 100.0))
-    assert provenance[0, :4].tolist() == [
-        Provenance.FILLED, Provenance.CORRECTED, Provenance.UNKNOWN, Provenance.MEASURED]
+        kernels, kernels.describe, x, d, m, frames, NOISE,
+        Intrinsics(50, 50, 20, 15), (0.01, 100.0))
+    assert provenance[0, :7].tolist() == [
+        Provenance.FILLED, Provenance.CORRECTED, Provenance.UNKNOWN, Provenance.MEASURED,
+        Provenance.MEASURED, Provenance.CORRECTED, Provenance.FILLED]
     assert np.isnan(depth[0, 2]) and np.isnan(normals[0, 2]).all() and confidence[0, 2] == 0
     assert np.allclose(depth[1:], 2) and np.allclose(normals[1:], (0, 0, -1))
-    assert np.allclose(confidence[1:], 0.75)  # of three frames: 3 / (1 + 3)
+    # n frames are worth n / (1 + n), filled or measured, and a measurement at least its own
+    assert np.allclose(confidence[0, [0, 1, 3, 6, 7]], [0.8, 0.75, 0.75, 0, 0.9])
 
 
 def test_variants_agree(variants):
     rng = np.random.default_rng(1)
     x = (0.5 + 0.1 * rng.standard_normal((3, *SHAPE))).astype(np.float32)
-    d = (x[0] + 3 * SIGMA * rng.standard_normal(SHAPE)).astype(np.float32) * (
+    d = (x[0] + 3e-3 * rng.standard_normal(SHAPE)).astype(np.float32) * (
         rng.random(SHAPE) > 0.2)
-    frame_count = rng.random((15, 20)).astype(np.float32)  # at half the resolution
-    args = (x, d.astype(np.float32), ONES, frame_count, SIGMA, Intrinsics(50, 55, 20, 15),
+    frames = (9 * rng.random(SHAPE)).astype(np.float32)
+    args = (x, d.astype(np.float32), ONES, frames, NOISE, Intrinsics(50, 55, 20, 15),
             (0.3, 0.8))
     for one, two in zip(*(run(k, k.describe, *args) for k in variants)):
         assert np.allclose(one, two, rtol=1e-5, atol=1e-5, equal_nan=True)

@@ -11,83 +11,188 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Warped planes count where the measurement agrees with them, and are averaged with it."""
+"""The running mean with the history: what counts, what is bias, and what is a change."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scenes import ramp_planes, run
 
-SHAPE = (30, 40)
+from graph_depth_refiner.core import temporal
+from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.observation import Observation
+from graph_depth_refiner.frame import Intrinsics
+
+SHAPE = (48, 64)
 SIGMA = 1e-3
+NOISE = NoiseModel(SIGMA, 0.0, SIGMA)
 ONES = np.ones(SHAPE, np.float32)
+GREY = np.full(SHAPE, 100, np.uint8)
+CAMERA = Intrinsics(60.0, 60.0, 32.0, 24.0)
+NO_LIMIT = 1e4
 
 
-def flat(value):
+def wall(value=0.5):
     return ramp_planes(SHAPE, value, 0, 0)
 
 
-def colors(value=100):
-    return np.full((1, *SHAPE), value, np.uint8)
+def fuse(k, d, planes, frames, m=ONES, grey=GREY, flow=0.0, limit=NO_LIMIT):
+    """Return what is fused, as numpy arrays."""
+    obs = Observation(*map(k.array, (d, m, m, grey)), grey, CAMERA, False)
+    warped = tuple(map(k.array, (planes, frames, GREY[None])))
+    found = temporal.fuse(k, obs, warped, NOISE, flow, limit)
+    return temporal.Fused(*map(k.numpy, (found.d, found.frames, found.history)), found.kept)
 
 
-def gate(k, d, m, color):
-    """Return the weight of a wall at 0.5 that was seen in one frame."""
-    return run(k, k.consistency_gate, d, m, color, flat(0.5), ONES, colors(), SIGMA)
-
-
-def test_agreement_counts_and_a_new_surface_does_not(kernels):
-    d = flat(0.5)[0]
-    d[:, 20:] = 0.6  # a hundred units nearer: something came in
-    weight = gate(kernels, d, ONES, colors())
-    assert (weight[:, :17] == 1).all() and (weight[:, 21:] == 0).all()
-
-
-def test_a_steady_offset_does_not_count(kernels):
-    d = flat(0.5)[0] + np.float32(1.5 * SIGMA)  # within the noise of one pixel, not of many
-    assert (gate(kernels, d, ONES, colors()) == 0).all()
-
-
-def test_another_image_does_not_count_also_without_measurement(kernels):
-    assert (gate(kernels, 0 * ONES, 0 * ONES, colors(140)) == 0).all()
-    assert (gate(kernels, 0 * ONES, 0 * ONES, colors()) == 1).all()
-
-
-def test_fusion_is_a_running_mean(kernels):
-    # three frames said 0.5, this one says 0.502: the mean of four is 0.5005
-    chosen, warped = flat(0.502), flat(0.5)
-    planes, d, m, left = run(
-        kernels, kernels.fuse, chosen[0], ONES, chosen, warped, 3 * ONES, SIGMA, 20.0)
-    assert np.allclose(planes[0], 0.5005) and np.allclose(d, 0.5005)
-    assert (left == 4).all() and (m == 1).all()
-
-
-def test_another_plane_starts_anew_and_outliers_do_not_count(kernels):
-    chosen, warped = flat(0.6), flat(0.5)
-    d = chosen[0].copy()
-    d[5, 5] = 0.7  # far off the plane of its neighbours
-    planes, data, m, left = run(
-        kernels, kernels.fuse, d, ONES, chosen, warped, 3 * ONES, SIGMA, 20.0)
-    assert np.allclose(planes, chosen) and np.allclose(data, 0.6)
-    assert m[5, 5] == 0 and left[5, 5] == 0 and left[6, 6] == 1
-
-
-def test_the_frame_count_is_limited(kernels):
-    *_, left = run(kernels, kernels.fuse, flat(0.5)[0], ONES, flat(0.5), flat(0.5), 50 * ONES,
-                   SIGMA, 8.0)
-    assert (left == 8).all()
-
-
-def test_variants_agree(variants):
+def test_a_camera_at_rest_gives_the_mean(kernels):
     rng = np.random.default_rng(0)
-    warped = flat(0.5) + (SIGMA * rng.standard_normal((3, *SHAPE))).astype(np.float32)
-    d = (0.5 + 2 * SIGMA * rng.standard_normal(SHAPE)).astype(np.float32)
-    m, n = (rng.random(SHAPE).astype(np.float32) * (rng.random(SHAPE) > 0.3) for _ in range(2))
-    m, n = m.astype(np.float32), n.astype(np.float32)
-    color, other = rng.integers(90, 110, (2, 3, *SHAPE)).astype(np.uint8)
-    args = (d, m, color, warped, n, other, SIGMA)
-    assert np.allclose(*(run(k, k.consistency_gate, *args) for k in variants), atol=1e-4)
-    chosen = np.roll(warped, 1, axis=2).copy()
-    args = (d, m, chosen, warped, n, SIGMA, 20.0)
-    for one, two in zip(*(run(k, k.fuse, *args) for k in variants)):
-        assert np.allclose(one, two, atol=1e-6)
+    seen = (0.5 + SIGMA * rng.standard_normal((10, *SHAPE))).astype(np.float32)
+    d, frames = seen[0], ONES
+    for one in seen[1:]:
+        fused = fuse(kernels, one, np.stack([d, 0 * d, 0 * d]), frames)
+        d, frames = fused.d, fused.frames
+    # a pixel in a thousand is an outlier of such noise, or has some around it
+    same = frames == len(seen)
+    assert same.mean() > 0.98
+    assert np.abs(d - seen.mean(axis=0))[same].max() < 1e-6
+
+
+def test_confidence_weighs(kernels):
+    # two frames said 0.5, this one, half as sure, 0.502: (2 * 0.5 + 0.5 * 0.502) / 2.5
+    fused = fuse(kernels, 0.502 * ONES, wall(), 2 * ONES, m=0.5 * ONES)
+    assert fused.d == pytest.approx(0.5004) and fused.frames == pytest.approx(2.5)
+    assert fused.kept == 1
+
+
+def test_the_frames_are_limited(kernels):
+    # of 50 frames 8 count: (8 * 0.5 + 0.502) / 9
+    fused = fuse(kernels, 0.502 * ONES, wall(), 50 * ONES, limit=8)
+    assert fused.d == pytest.approx(0.5 + 0.002 / 9) and (fused.frames == 8).all()
+
+
+def moving_bias():
+    """Return an error, smooth over the image, of 2.5 standard deviations."""
+    return (2.5 * SIGMA * np.sin(np.arange(SHAPE[1]) / 40)).astype(np.float32) * ONES
+
+
+def test_a_bias_that_moves_with_the_camera_is_taken_out(kernels):
+    d = wall()[0] + moving_bias()
+    fused = fuse(kernels, d, wall(), 9 * ONES, flow=1000 * temporal.BIAS_FLOW)
+    # blurred over 24 px, a sine of 250 px keeps exp(-(24 / 40)^2 / 2) = 0.84 of its height
+    inner = np.abs(fused.history - d)[:, 8:-8]
+    assert inner.max() < 0.35 * np.abs(moving_bias()).max()
+    assert fused.kept == 1 and (fused.frames == 10).all()
+
+
+def test_a_bias_is_no_change_of_the_scene(kernels):
+    # 4 standard deviations everywhere would be a change of a thing, but not of all of it
+    fused = fuse(kernels, wall()[0] + np.float32(4 * SIGMA), wall(), 100 * ONES, flow=1e6)
+    assert fused.kept == 1 and fused.history == pytest.approx(0.5 + 4 * SIGMA, rel=1e-4)
+
+
+def test_at_rest_nothing_is_taken_out(kernels):
+    fused = fuse(kernels, wall()[0] + moving_bias(), wall(), 9 * ONES)
+    assert (fused.history == np.float32(0.5)).all()
+
+
+@pytest.mark.parametrize('flow, share', [(0.0, 0.0), (temporal.BIAS_FLOW, 0.5)])
+def test_the_bias_grows_with_the_motion(flow, share):
+    sums = np.stack([np.full((6, 8), 64 * 0.01), np.full((6, 8), 64)]).astype(np.float32)
+    assert temporal.bias_field(sums, flow) == pytest.approx(share * 0.01)
+
+
+def test_no_bias_is_known_where_little_is_measured():
+    # a tenth of the support that is asked for: a tenth counts
+    count = 0.1 * temporal.LEAST_SUPPORT * temporal.BLOCK ** 2
+    sums = np.stack([np.full((6, 8), 0.01 * count), np.full((6, 8), count)]).astype(np.float32)
+    assert temporal.bias_field(sums, 1e9) == pytest.approx(0.1 * 0.01, rel=1e-4)
+    assert (temporal.bias_field(0 * sums, 1e9) == 0).all()
+
+
+def test_an_outlier_costs_the_history_half_of_its_weight(kernels):
+    d = wall()[0]
+    d[20, 30] += 100 * SIGMA
+    fused = fuse(kernels, d, wall(), 8 * ONES)
+    assert fused.d[20, 30] == np.float32(0.5)
+    assert fused.frames[20, 30] == pytest.approx(8 * temporal.OUTLIER_SHARE)
+    assert (np.delete(fused.frames.ravel(), 20 * SHAPE[1] + 30) == 9).all()
+
+
+def test_a_history_of_a_single_frame_gives_way_to_an_outlier(kernels):
+    d = wall()[0]
+    d[20, 30] += 100 * SIGMA
+    fused = fuse(kernels, d, wall(), ONES)
+    assert fused.d[20, 30] == d[20, 30] and fused.frames[20, 30] == 1
+
+
+def test_what_moved_starts_at_once(kernels):
+    d = wall()[0]
+    d[:, 32:] = 0.6  # a hundred standard deviations nearer
+    fused = fuse(kernels, d, wall(), 20 * ONES)
+    # windows reach 2 px: all that are on the new side beyond that disagree
+    assert (fused.d[:, 34:] == np.float32(0.6)).all() and (fused.frames[:, 34:] == 1).all()
+    assert (fused.frames[:, :29] == 21).all()
+    assert fused.kept == pytest.approx(0.5, abs=0.05)
+
+
+def test_another_colour_starts_anew(kernels):
+    grey = GREY.copy()
+    grey[:, 32:] += 40  # 0.16 of the range
+    fused = fuse(kernels, 0.5005 * ONES, wall(), 20 * ONES, grey=grey)
+    assert (fused.d[:, 33:] == np.float32(0.5005)).all() and (fused.frames[:, 33:] == 1).all()
+    assert (fused.frames[:, :31] == 21).all()
+
+
+def test_unseen_pixels_keep_their_value_for_a_while(kernels):
+    frames, count = 8 * ONES, 0
+    while frames.any():
+        fused = fuse(kernels, 0 * ONES, wall(), frames, m=0 * ONES)
+        frames, count = fused.frames, count + 1
+        assert (fused.d == np.where(frames > 0, np.float32(0.5), 0)).all()
+    # 8 * 0.85^12 is 1.14, one less than a frame
+    assert count == 13
+
+
+def test_under_motion_they_are_forgotten_sooner(kernels):
+    fused = fuse(kernels, 0 * ONES, wall(), 8 * ONES, m=0 * ONES, flow=temporal.UNSEEN_FLOW)
+    assert fused.frames == pytest.approx(8 * temporal.UNSEEN_SHARE / 2)
+
+
+def test_under_motion_a_slope_counts_less_than_a_wall(kernels):
+    # misplaced by 0.02 * 25 = 0.5 px: on a slope of 4e-3 per pixel that is two deviations, so
+    # that 9 frames count for 9 / (1 + 9 * 4)
+    slope = ramp_planes(SHAPE, 0.5, 4e-3, 0)
+    fused = fuse(kernels, slope[0], slope, 9 * ONES, flow=25.0)
+    assert fused.frames[:, 1:-1] == pytest.approx(1 + 9 / 37, rel=1e-3)
+    assert fuse(kernels, wall()[0], wall(), 9 * ONES, flow=25.0).frames == pytest.approx(10)
+
+
+def test_without_a_history_the_measurement_is_all(kernels):
+    fused = fuse(kernels, 0.5 * ONES, 0 * wall(), 0 * ONES)
+    assert (fused.d == np.float32(0.5)).all() and (fused.frames == 1).all()
+    assert fused.kept == 0 and (fused.history == 0).all()
+
+
+@pytest.mark.parametrize('shape', [SHAPE, (37, 53), (1, 1), (3, 9)])
+def test_variants_agree(variants, shape):
+    rng = np.random.default_rng(0)
+
+    def some(values, share):
+        return (values * (rng.random(shape) < share)).astype(np.float32)
+    planes = np.zeros((3, *shape), np.float32)
+    planes[0] = some(0.5 + SIGMA * rng.standard_normal(shape), 0.9)
+    d = some(0.5 + 3 * SIGMA * rng.standard_normal(shape), 0.8)
+    m = some(rng.uniform(0.5, 1, shape), 1) * (d > 0)
+    frames = some(20 * rng.random(shape), 1) * (planes[0] > 0)
+    noise = NoiseModel(0.5 * SIGMA, SIGMA, SIGMA)
+    sums = [run(k, k.bias_sums, d, m, planes, frames, noise) for k in variants]
+    assert np.allclose(*sums, atol=1e-5)
+    bias = temporal.bias_field(sums[0], 3.0)
+    grey, other = rng.integers(90, 110, (2, *shape)).astype(np.uint8)
+    found = [run(k, k.fuse, d, m, grey, planes, frames, other, bias, noise, 3.0, 15.0)
+             for k in variants]
+    # a gate may fall to either side by rounding
+    for one, two in zip(*(each[:3] for each in found)):
+        assert np.isclose(one, two, rtol=1e-4).mean() > 0.999
+    assert np.abs(found[0][3] - found[1][3]).max() <= 1

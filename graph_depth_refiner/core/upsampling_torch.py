@@ -1,0 +1,66 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From planes of the solved resolution to planes of every pixel: any torch device."""
+
+from __future__ import annotations
+
+import torch
+
+from graph_depth_refiner.core import upsampling as stage
+
+
+def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
+                    sigma: torch.Tensor, scale: int) -> torch.Tensor:
+    """Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W."""
+    rows, columns = planes.shape[1:]
+    (v, row, own_row), (u, column, own_column) = (
+        _places(side, small, scale, d) for side, small in zip(d.shape, (rows, columns)))
+    v, row, own_row = v[:, None], row[:, None], own_row[:, None]
+
+    def plane(at: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the planes, 3 H W, of some cells, and their inverse depth at the pixels."""
+        found = planes[:, at[0], at[1]]
+        return found, found[0] + found[1] * (u - at[1]) + found[2] * (v - at[0])
+
+    known = d > 0
+    own, value = plane((own_row, own_column))
+    value = torch.where(known, d, torch.where(own[0] > 0, value, own[0]))
+    sums, total = torch.zeros_like(own), torch.zeros_like(d)
+    for down in (0, 1):
+        for right in (0, 1):
+            at = (row + down).clamp(0, rows - 1), (column + right).clamp(0, columns - 1)
+            found, there = plane(at)
+            near = (1 - (row + down - v).abs()) * (1 - (column + right - u).abs()) + stage.NEAR
+            error = (there - value) / (stage.WIDTH * sigma)
+            a = near * (1 - error.square()).clamp(min=0).square()
+            a = torch.where((found[0] > 0) & ((frames[at] > 0) | ~known), a, 0)
+            sums = sums + a * torch.stack((there, found[1], found[2]))
+            total = total + a
+    blended = total > stage.LEAST
+    fit, ux, uy = sums / torch.where(blended, total, 1)
+    residual = value - fit
+    noise = stage.KEPT * sigma
+    beyond = known & (residual.abs() > noise)
+    kept = residual * (1 - noise.square() / torch.where(beyond, residual, 1).square())
+    fit = fit + torch.where(beyond, kept, 0)
+    slopes = torch.where(blended, torch.stack((ux, uy)), own[1:]) / scale
+    return torch.cat((torch.where(blended, fit, value)[None], slopes))
+
+
+def _places(side: int, small: int, scale: int, like: torch.Tensor
+            ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return where pixels lie among cells, the cell before that place, and their own cell."""
+    pixels = torch.arange(side, device=like.device)
+    place = (pixels.to(like.dtype) + 0.5) / scale - 0.5
+    return place, place.floor().long(), (pixels // scale).clamp(max=small - 1)

@@ -1,0 +1,171 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Planes at every pixel: exact at any scale, each side of an edge its own, residuals kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scenes import ramp_planes, run
+
+from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.downsampling import Level
+from graph_depth_refiner.core.history import Present
+from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.upsampling import fillable, KEPT, upsample
+
+SHAPE = (24, 40)
+SIGMA = 1e-3
+ONES = np.ones(SHAPE, np.float32)
+
+
+def smaller(large, scale):
+    """Return the planes of cells whose middles are at scale c + (scale - 1) / 2."""
+    small = large[:, ::scale, ::scale].copy()
+    small[0] += (small[1] + small[2]) * (scale - 1) / 2
+    small[1:] *= scale
+    return small
+
+
+def enlarged(k, small, d, scale, frames=None):
+    frames = (small[0] > 0).astype(np.float32) if frames is None else frames
+    return run(k, k.upsample_planes, small, frames, d, SIGMA * np.ones_like(d), scale)
+
+
+@pytest.mark.parametrize('scale', [2, 4])
+@pytest.mark.parametrize('shape', [SHAPE, (27, 43)])
+def test_a_plane_is_exact(kernels, scale, shape):
+    large = ramp_planes(shape)
+    small = smaller(large, scale)[:, :shape[0] // scale, :shape[1] // scale].copy()
+    assert np.allclose(enlarged(kernels, small, large[0], scale), large, atol=1e-6)
+    assert np.allclose(enlarged(kernels, small, 0 * large[0], scale), large, atol=1e-6)
+
+
+def test_each_side_of_an_edge_keeps_its_own(kernels):
+    # the edge lies within a cell, which has the plane of its left half
+    large = ramp_planes(SHAPE, 0.5, 0, 0)
+    large[0, :, 21:] = 0.7
+    small = smaller(large, 2)
+    found = enlarged(kernels, small, large[0], 2)
+    assert np.allclose(found[0], large[0], atol=1e-6)
+
+
+@pytest.mark.parametrize('deviations', [1.0, 0.99 * KEPT, 3.0, 4.0])
+def test_a_residual_beyond_the_noise_survives(kernels, deviations):
+    large = ramp_planes(SHAPE, 0.5, 0, 0)
+    d = large[0] + np.float32(deviations * SIGMA)
+    # positive-part James-Stein: e (1 - (KEPT / e)^2) in deviations is left of e
+    kept = max(0.0, deviations - KEPT ** 2 / deviations) * SIGMA
+    found = enlarged(kernels, smaller(large, 2), d, 2)
+    assert found[0] == pytest.approx(0.5 + kept, abs=1e-6)
+
+
+def test_a_pixel_that_no_plane_explains_stays_as_it_is(kernels):
+    large = ramp_planes(SHAPE, 0.5, 0, 0)
+    d = large[0].copy()
+    d[10, 10] = 0.8
+    found = enlarged(kernels, smaller(large, 2), d, 2)
+    assert found[0, 10, 10] == np.float32(0.8)
+
+
+def test_planes_that_only_go_on_into_a_hole_do_not_move_measured_pixels(kernels):
+    large = ramp_planes(SHAPE, 0.5, 0, 0)
+    small = smaller(large, 2)
+    frames = np.ones(small.shape[1:], np.float32)
+    small[0, :, 10:], frames[:, 10:] = 0.502, 0  # two deviations off
+    d = large[0].copy()
+    d[:, 20:] = 0
+    found = enlarged(kernels, small, d, 2, frames)
+    assert (found[0, :, :20] == np.float32(0.5)).all()
+    assert found[0, :, 21:] == pytest.approx(0.502, abs=1e-6)
+
+
+def test_where_there_is_no_plane_there_is_none(kernels):
+    small = np.zeros((3, 12, 20), np.float32)
+    assert (enlarged(kernels, small, 0 * ONES, 2) == 0).all()
+
+
+def test_variants_agree(variants):
+    rng = np.random.default_rng(0)
+    small = smaller(ramp_planes(SHAPE), 2)[:, :11, :19].copy()
+    small[0] += SIGMA * rng.standard_normal(small[0].shape).astype(np.float32)
+    small[0, 3:6, 4:9] += 0.1
+    small[0] *= rng.random(small[0].shape) > 0.1
+    d = ((ramp_planes(SHAPE)[0] + SIGMA * rng.standard_normal(SHAPE)) * (
+        rng.random(SHAPE) > 0.2)).astype(np.float32)
+    frames = (rng.random(small[0].shape) > 0.2).astype(np.float32)
+    one, other = (enlarged(k, small, d, 2, frames) for k in variants)
+    assert np.allclose(one, other, atol=2e-6)
+
+
+def config(**values):
+    return RefinerConfig().with_values(
+        **{f'holes.{name}': value for name, value in values.items()})
+
+
+def test_narrow_holes_may_be_filled_and_wide_ones_not():
+    known = np.ones((40, 60), bool)
+    known[:, 10:15] = False  # 5 px wide, from border to border
+    known[10:30, 30:50] = False  # 20 px
+    assert (fillable(known, config(fill='none')) == known).all()
+    assert (fillable(known, config(fill='small', max_width=0)) == known).all()
+    may = fillable(known, config(fill='small', max_width=8)) > 0
+    assert may[8:-8, 10:15].all() and not may[10:30, 30:50].any() and may[known].all()
+    assert not fillable(known, config(fill='small', max_width=4))[:, 10:15].any()
+
+
+@pytest.mark.parametrize('scale', [1, 2])
+@pytest.mark.parametrize('fill', ['none', 'small', 'all'])
+def test_holes_as_configured(kernels, scale, fill):
+    large = ramp_planes(SHAPE, 0.5, 0, 0)
+    d = large[0].copy()
+    d[10:13, 10:13] = 0
+    d[4:20, 20:36] = 0
+    small = smaller(large, scale)
+    k, shape = kernels, small.shape[1:]
+    level = Level(*(k.array(np.full(shape, one, np.float32)) for one in (0.5, 1, SIGMA)),
+                  SIGMA, SIGMA)
+    frames = (d > 0).astype(np.float32)
+    present = Present(k.array(d), k.array(frames), NoiseModel(SIGMA, 0, SIGMA), np.eye(4), 0, '')
+    found = k.numpy(upsample(k, k.array(small), level, present, scale, config(fill=fill)))[0]
+    assert found[d > 0] == pytest.approx(0.5)
+    assert found[10:13, 10:13] == pytest.approx(0 if fill == 'none' else 0.5)
+    assert found[4:20, 20:36] == pytest.approx(0.5 if fill == 'all' else 0)
+
+
+def test_planes_blend_in_holes_too(kernels):
+    # cells that differ by a deviation: from pixel to pixel it is half of that, not all or none
+    k, shape = kernels, (12, 20)
+    small = ramp_planes(shape, 0.5, 0, 0)
+    small[0, :, 1::2] += np.float32(SIGMA)
+    level = Level(*(k.array(np.full(shape, one, np.float32)) for one in (0.5, 1, SIGMA)),
+                  SIGMA, SIGMA)
+    present = Present(k.array(0 * ONES), k.array(0 * ONES), NoiseModel(0, 2 * SIGMA, SIGMA),
+                      np.eye(4), 0, '')
+    found = k.numpy(upsample(k, k.array(small), level, present, 2, config(fill='all')))[0]
+    step = np.abs(np.diff(found, axis=1))[:, 2:-2]
+    assert step.max() < 0.6 * SIGMA and step.min() >= 0 and np.ptp(found) > 0.4 * SIGMA
+
+
+def test_a_last_median_removes_a_single_pixel(kernels):
+    k, planes = kernels, ramp_planes(SHAPE, 0.5, 0, 0)
+    planes[0, 5, 5] = 0.9
+    level = Level(k.array(planes[0]), k.array(ONES), k.array(SIGMA * ONES), SIGMA, SIGMA)
+    present = Present(k.array(planes[0]), k.array(ONES), NoiseModel(SIGMA, 0, SIGMA), np.eye(4),
+                      0, '')
+    for median, expected in ((True, 0.5), (False, 0.9)):
+        values = {'planes.final_median': median}
+        found = upsample(
+            k, k.array(planes), level, present, 1, RefinerConfig().with_values(**values))
+        assert k.numpy(found)[0, 5, 5] == np.float32(expected)
