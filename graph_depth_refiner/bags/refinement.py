@@ -43,7 +43,7 @@ from graph_depth_refiner.bags.topics import DISPARITY
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 from graph_depth_refiner.frame import Refined
 from graph_depth_refiner.messages.assembly import Assembled, Assembler, OUTPUTS
-from graph_depth_refiner.refiner import DepthRefiner, State
+from graph_depth_refiner.refiner import DepthRefiner
 
 RESUME = 'resume.pickle'
 RESERVE = 32 * 2 ** 20  # bytes of disk that closing a part may need

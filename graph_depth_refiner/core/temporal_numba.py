@@ -101,8 +101,8 @@ def _residuals(d, m, grey, planes, frames, seen, bias, floor, share, misplaced, 
                           + av * ((ONE - au) * bias[v1, u0] + au * bias[v1, u1]))
                 old *= ONE + offset
                 sigma = floor + share * old
-                slope = min(_roughness(planes, frames, y, x), _STEEPEST * old)
-                error = misplaced * slope / sigma
+                error = misplaced * min(
+                    _roughness(planes, frames, y, x), _STEEPEST * old) / sigma
                 n = n / (ONE + n * error * error)
             else:
                 n, old, sigma = ZERO, ZERO, ONE

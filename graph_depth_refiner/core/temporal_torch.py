@@ -41,26 +41,28 @@ def bias_sums(d: torch.Tensor, m: torch.Tensor, planes: torch.Tensor, frames: to
 
 def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, planes: torch.Tensor,
          frames: torch.Tensor, seen: torch.Tensor, bias: torch.Tensor, noise: NoiseModel,
-         flow: float, limit: float
+         flow: float, limit: float, means: float
          ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
     there = (frames > 0) & (planes[0] > 0)
     value = torch.where(there, planes[0] * (1 + _enlarged(bias, d.shape)), 0)
     sigma = torch.where(there, noise.floor + noise.share * value, 1)
     weight = torch.where(there, frames.clamp(max=limit), 0)
-    slope = torch.minimum(_steepness(planes[0], frames > 0), stage.STEEPEST * value)
-    weight = weight / (1 + weight * (stage.MISPLACED * flow * slope / sigma).square())
+    rough = torch.minimum(_roughness(planes, frames > 0), stage.STEEPEST * value)
+    weight = weight / (1 + weight * (stage.MISPLACED * flow * rough / sigma).square())
 
     spread = sigma * (1 + 1 / weight.clamp(min=stage.LEAST_WEIGHT)).sqrt()
     both = ((m > 0) & (weight > 0)).to(d.dtype)
     residual = both * ((d - value) / spread).clamp(-stage.CLIP, stage.CLIP)
     change = (grey.to(d.dtype) - seen.to(d.dtype)).abs() / 255 * (weight > 0)
     share = _mean(both, stage.REACH).clamp(min=1e-6)
-    n = weight * _falling(_mean(residual, stage.REACH).abs() / share, stage.MEAN) \
-        * _falling(_mean(residual.abs(), stage.REACH) / share, stage.MISFIT) \
-        * _falling(_mean(change, stage.IMAGE_REACH), stage.IMAGE)
-
     measured = m > 0
+    misfit = _mean(residual.abs(), stage.REACH) / share - stage.EXPECTED
+    gate = _falling(_mean(residual, stage.REACH).abs() / share / means, stage.MEAN) \
+        * _falling(misfit / means, stage.MISFIT)
+    n = weight * _falling(_mean(change, stage.IMAGE_REACH), stage.IMAGE) \
+        * torch.where(measured, gate, 1)
+
     agrees = measured & (n > 0) & (residual.abs() < stage.GATE)
     outlier = measured & ~agrees & (n * stage.OUTLIER_SHARE >= stage.LEAST_FRAMES)
     unseen = n * stage.unseen_share(flow)
@@ -86,10 +88,12 @@ def _enlarged(blocks: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     return blocks
 
 
-def _steepness(value: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
-    """Return the largest of the steps to those of the four neighbours that have a history."""
+def _roughness(planes: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+    """Return the largest step to a neighbour with a history, beyond what the plane says."""
+    value, ux, uy = planes
     return torch.stack([
-        torch.where(neighbour(known, dy, dx), (value - neighbour(value, dy, dx)).abs(), 0)
+        torch.where(neighbour(known, dy, dx),
+                    (value + ux * dx + uy * dy - neighbour(value, dy, dx)).abs(), 0)
         for dy, dx in ((0, -1), (0, 1), (-1, 0), (1, 0))]).amax(dim=0)
 
 

@@ -35,6 +35,7 @@ from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.statistics import positive_median
 
 WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
+SIDES = 2  # cells on either side that show what a flying pixel lies between
 ONE_SURFACE = 12.0  # standard deviations of a measurement: a narrow hole may span so much
 AROUND = 9  # pixels, side of the square that must show one surface, at least
 KEPT = 2.0  # standard deviations of a residual that are taken for noise

@@ -24,6 +24,7 @@ from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, ZERO
 _WIDTH, _KEPT = np.float32(upsampling.WIDTH), np.float32(upsampling.KEPT)
 _NEAR, _LEAST = np.float32(upsampling.NEAR), np.float32(upsampling.LEAST)
 _HALF = np.float32(0.5)
+_SIDES = upsampling.SIDES
 
 
 def upsample_planes(planes: np.ndarray, frames: np.ndarray, d: np.ndarray, sigma: np.ndarray,
@@ -108,8 +109,8 @@ def _on_a_side(planes, frames, row, column, u, v, value, close):
     """
     rows, columns = frames.shape
     above, below = np.float32(np.inf), np.float32(np.inf)  # how far the sides are
-    for r in range(max(0, row - 2), min(rows, row + 3)):
-        for c in range(max(0, column - 2), min(columns, column + 3)):
+    for r in range(max(0, row - _SIDES), min(rows, row + _SIDES + 1)):
+        for c in range(max(0, column - _SIDES), min(columns, column + _SIDES + 1)):
             if frames[r, c] > ZERO:
                 off = planes[0, r, c] + planes[1, r, c] * (u - np.float32(c)) \
                     + planes[2, r, c] * (v - np.float32(r)) - value

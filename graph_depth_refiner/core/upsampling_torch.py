@@ -47,6 +47,20 @@ def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
             a = torch.where((found[0] > 0) & ((frames[at] > 0) | ~known), a, 0)
             sums = sums + a * torch.stack((there, found[1], found[2]))
             total = total + a
+    above, below = torch.full_like(d, torch.inf), torch.full_like(d, torch.inf)
+    explained, close = torch.zeros_like(known), stage.WIDTH * sigma
+    reach = range(-stage.SIDES, stage.SIDES + 1)
+    for down, right in ((a, b) for a in reach for b in reach):
+        at = own_row + down, own_column + right
+        inside = (at[0] >= 0) & (at[0] < rows) & (at[1] >= 0) & (at[1] < columns)
+        at = at[0].clamp(0, rows - 1), at[1].clamp(0, columns - 1)
+        off = plane(at)[1] - value
+        inside = inside & (frames[at] > 0)
+        above = torch.where(inside & (off > close), torch.minimum(above, off), above)
+        below = torch.where(inside & (off < -close), torch.minimum(below, -off), below)
+        explained = explained | (inside & (off.abs() <= close))
+    flying = known & ~explained & (above < torch.inf) & (below < torch.inf)
+    side = torch.where(flying, value + torch.where(above < below, above, -below), value)
     blended = total > stage.LEAST
     fit, ux, uy = sums / torch.where(blended, total, 1)
     residual = value - fit
@@ -55,7 +69,7 @@ def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
     kept = residual * (1 - noise.square() / torch.where(beyond, residual, 1).square())
     fit = fit + torch.where(beyond, kept, 0)
     slopes = torch.where(blended, torch.stack((ux, uy)), own[1:]) / scale
-    return torch.cat((torch.where(blended, fit, value)[None], slopes))
+    return torch.cat((torch.where(blended, fit, side)[None], slopes))
 
 
 def _places(side: int, small: int, scale: int, like: torch.Tensor
