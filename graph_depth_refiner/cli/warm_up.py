@@ -20,7 +20,7 @@ import time
 
 from graph_depth_refiner.cli.main import add_config_arguments, config_from
 from graph_depth_refiner.config import PRESETS, RefinerConfig
-from graph_depth_refiner.core.resolution import BIG
+from graph_depth_refiner.core.downsampling import BIG
 from graph_depth_refiner.messages import compressed, outgoing
 from graph_depth_refiner.refiner import DepthRefiner
 

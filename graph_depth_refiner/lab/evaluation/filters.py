@@ -18,7 +18,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from graph_depth_refiner.core.observation import sensor_unit
+from graph_depth_refiner.core.noise import spread_about_planes
 from graph_depth_refiner.files.pictures import image_colors
 from graph_depth_refiner.frame import Frame
 
@@ -35,9 +35,9 @@ def values_of(frame: Frame) -> tuple[np.ndarray, float]:
     known = np.isfinite(frame.depth) & (frame.depth > 0)
     d = np.zeros(frame.depth.shape, np.float32)
     np.divide(np.float32(1), frame.depth, out=d, where=known)
-    unit = sensor_unit(d, frame.intrinsics)
-    if not frame.intrinsics.baseline:
-        unit *= NOISE_UNITS
+    camera = frame.intrinsics
+    unit = 1 / (camera.fx * camera.baseline) if camera.baseline \
+        else NOISE_UNITS * spread_about_planes(d)
     return np.where(known, d / np.float32(unit), np.float32(np.nan)), unit  # H W
 
 
