@@ -246,6 +246,9 @@ class Cleaning(Group):
     speckle_step: float = tunable(
         1.0, 'Neighbours that differ by less belong to one patch, in noise units',
         low=0.0, high=1e6)
+    visible: bool = tunable(
+        False, 'Drop pixels that something nearer hides from the right camera of a stereo pair '
+        'whose left one sees them')
     joint_median: bool = tunable(
         False, 'Replace pixels that pixels of similar colour contradict by a joint weighted '
         'median')
@@ -415,6 +418,7 @@ PAPER = {
 
 STEREO = {
     'cleaning.least_confidence': 0.5, 'cleaning.speckle_area': 30,
+    'cleaning.visible': True,
     'cleaning.joint_median': True, 'holes.fill': 'all',
     'holes.method': 'occlusion',
     'planes.width': 3.0, 'planes.guided': True,

@@ -37,6 +37,7 @@ PIXEL = 2.0  # standard deviations
 JOINT_MEDIANS = ((24, 8.0, 0.2), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5))
 
 
+HIDDEN = 1.0  # pixels of the solved level that something nearer is nearer by
 COVERED = 0.5  # share of a solved pixel that must be measured for it to be reliable
 FILLED_VOTE = 0.6  # of a measured plane's vote, in the joint medians of planes
 
@@ -44,7 +45,8 @@ FILLED_VOTE = 0.6  # of a measured plane's vote, in the joint medians of planes
 def clean(k: Kernels, level: Level, guide: Guide, config: RefinerConfig) -> Level:
     """Return the level with better inverse depth; filled values have 0 frames behind them."""
     cleaning, fill = config.cleaning, config.holes.fill == 'all'
-    if not (cleaning.least_confidence or cleaning.speckle_area or cleaning.joint_median or fill):
+    if not (cleaning.least_confidence or cleaning.speckle_area or cleaning.visible
+            or cleaning.joint_median or fill):
         return level
     pixel = PIXEL * level.unit
     z, frames = k.numpy(level.d) * np.float32(1 / pixel), k.numpy(level.frames)  # H W
@@ -68,10 +70,31 @@ def reliable_pixels(z: np.ndarray, frames: np.ndarray, scale: int, config: Refin
     """Return which pixels, H W, are reliable enough to fill others from."""
     covered = COVERED if scale > 1 else 1.0
     reliable = frames > config.cleaning.least_confidence * covered
+    if config.cleaning.visible:
+        reliable &= visible_in_right(z, reliable, scale)
     if config.cleaning.speckle_area > 0:
         areas = patch_areas(z, reliable, config.cleaning.speckle_step * scale)
         reliable = (areas * scale ** 2 > config.cleaning.speckle_area) & in_range(z, areas)
     return reliable if reliable.any() else frames > 0
+
+
+def visible_in_right(z: np.ndarray, reliable: np.ndarray, scale: int) -> np.ndarray:
+    """
+    Return which pixels, H W, the right camera of a stereo pair sees too.
+
+    Of pixels of the left image with the same place in the right one it sees the nearest; what
+    is farther cannot have been matched (a left-right check of the left map alone). z is in
+    pixels of disparity, up to a common offset.
+    """
+    if not reliable.any():
+        return reliable
+    columns = z.shape[1]
+    shift = np.rint((z - z[reliable].min()) * np.float32(1 / scale)).clip(0, columns)
+    place = np.arange(columns) - shift.astype(np.int64) + columns  # H W
+    rows = np.broadcast_to(np.arange(len(z))[:, None], z.shape)
+    nearest = np.zeros((len(z), 2 * columns), np.float32)
+    np.maximum.at(nearest, (rows[reliable], place[reliable]), z[reliable])
+    return nearest[rows, place] - z <= np.float32(HIDDEN * scale)
 
 
 def fill_holes(k: Kernels, z: np.ndarray, reliable: np.ndarray, color: np.ndarray,
