@@ -246,6 +246,9 @@ class Cleaning(Group):
     speckle_step: float = tunable(
         1.0, 'Neighbours that differ by less belong to one patch, in noise units',
         low=0.0, high=1e6)
+    visible: bool = tunable(
+        False, 'Drop pixels that something nearer hides from the right camera of a stereo pair '
+        'whose left one sees them')
     joint_median: bool = tunable(
         False, 'Replace pixels that pixels of similar colour contradict by a joint weighted '
         'median')
@@ -290,8 +293,14 @@ class Planes(Group):
     group = 'planes'
     start: bool = tunable(
         True, 'Start from planes fitted around every pixel')
+    width: float = tunable(
+        6.0, 'Distance from such a plane beyond which a pixel is of another surface, in '
+        'standard deviations', low=0.1, high=1e3)
     slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
     final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
+    guided: bool = tunable(
+        False, 'At full resolution choose between the planes around a pixel by its colour '
+        'instead of its measurement (stereo, which errs at edges)')
 
 
 @dataclass(frozen=True)
@@ -412,14 +421,11 @@ PAPER = {
 
 STEREO = {
     'cleaning.least_confidence': 0.5, 'cleaning.speckle_area': 30,
+    'cleaning.visible': True,
     'cleaning.joint_median': True, 'holes.fill': 'all',
     'holes.method': 'occlusion',
-    'graph.window': 5, 'graph.symmetric': True,
-    'planes.start': False, 'planes.slopes': True, 'planes.final_median': True,
-    'temporal.enabled': False, 'edges.passes': 2, 'edges.sigma': 1.0,
-    'energy.reg_lambda': 25.0, 'energy.reg_alpha': 3.5,
-    'solver.iterations': 30, 'solver.learning_rate': 0.3, 'solver.rate_decay': 0.2,
-    'solver.slope_rate': 0.15,
+    'planes.width': 3.0, 'planes.guided': True,
+    'solver.iterations': 20, 'solver.learning_rate': 0.6, 'solver.slope_rate': 0.1,
 }
 
 PRESETS: dict[str, dict[str, Any]] = {

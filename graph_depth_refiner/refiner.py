@@ -23,7 +23,7 @@ import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import kernels
-from graph_depth_refiner.core.cleaning import clean
+from graph_depth_refiner.core.cleaning import clean, extend_planes, without_rejected
 from graph_depth_refiner.core.downsampling import downsample, downsample_image
 from graph_depth_refiner.core.history import continues, fuse_history, History, start_noise
 from graph_depth_refiner.core.initialise import gate_edges, initialise
@@ -135,11 +135,14 @@ class DepthRefiner:
         clock.done('history')
         level = downsample(k, present.d, present.frames, present.noise, guide.scale) \
             if present.kept else raw
-        level = clean(k, level, guide, config)
+        cleaned = clean(k, level, guide, config)
+        present = without_rejected(k, present, level, cleaned, guide.scale)
+        level = cleaned
         clock.done('clean')
 
         # Minimise the paper's energy over edges that cross no depth jump
         planes = initialise(k, level, graph.weights, config)
+        planes = extend_planes(k, planes, level, guide, config)
         weights, planes = gate_edges(k, graph.weights, planes, level, config)
         clock.done('planes')
         memory = history.memory if history and present.kept else None
@@ -151,7 +154,7 @@ class DepthRefiner:
 
         # Back to full resolution, where the measurement has the last word
         planes = finish_planes(k, solution.x, level, guide, config)
-        large = upsample(k, planes, level, obs, present, config)
+        large = upsample(k, planes, level, present, obs, guide, config)
         clock.done('upsample')
         if solution.status in (Status.WORSE, Status.DIVERGED):
             self.reset()

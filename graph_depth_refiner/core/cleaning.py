@@ -26,27 +26,35 @@ import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.downsampling import Guide, Level
+from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.inpainting import fill_smoothly
-from graph_depth_refiner.core.kernels import Kernels
+from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.speckles import in_range, patch_areas
 
 PIXEL = 2.0  # standard deviations
 # Pixels of the full image between samples, disparity a pixel may differ from them, share of them
 # that must agree with it. From afar only a large majority counts: thin things have few alike.
-JOINT_MEDIANS = ((48, 10.0, 0.15), (24, 8.0, 0.2), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5))
+JOINT_MEDIANS = ((24, 8.0, 0.2), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5))
+
+
+HIDDEN = 1.0  # pixels of the solved level that something nearer is nearer by
+COVERED = 0.5  # share of a solved pixel that must be measured for it to be reliable
+FILLED_VOTE = 0.6  # of a measured plane's vote, in the joint medians of planes
 
 
 def clean(k: Kernels, level: Level, guide: Guide, config: RefinerConfig) -> Level:
     """Return the level with better inverse depth; filled values have 0 frames behind them."""
     cleaning, fill = config.cleaning, config.holes.fill == 'all'
-    if not (cleaning.least_confidence or cleaning.speckle_area or cleaning.joint_median or fill):
+    if not (cleaning.least_confidence or cleaning.speckle_area or cleaning.visible
+            or cleaning.joint_median or fill):
         return level
     pixel = PIXEL * level.unit
     z, frames = k.numpy(level.d) * np.float32(1 / pixel), k.numpy(level.frames)  # H W
-    color = k.numpy(guide.color).astype(np.float32) / 255  # C H W
-    color = np.repeat(color, 3, axis=0) if len(color) == 1 else color
+    color = three_channels(k, guide)
     reliable = reliable_pixels(z, frames, guide.scale, config)
-    filled = fill_holes(k, z, reliable, color, config) if fill else z * reliable
+    # holes are filled in pixels of the solved level, which gaps and steps are compared in
+    small = np.float32(1 / guide.scale)
+    filled = fill_holes(k, z * small, reliable, color, config) / small if fill else z * reliable
     cleaned = k.array(filled)
     if cleaning.joint_median:
         for stride, limit, share in JOINT_MEDIANS:
@@ -60,11 +68,33 @@ def clean(k: Kernels, level: Level, guide: Guide, config: RefinerConfig) -> Leve
 def reliable_pixels(z: np.ndarray, frames: np.ndarray, scale: int, config: RefinerConfig
                     ) -> np.ndarray:
     """Return which pixels, H W, are reliable enough to fill others from."""
-    reliable = frames > config.cleaning.least_confidence
+    covered = COVERED if scale > 1 else 1.0
+    reliable = frames > config.cleaning.least_confidence * covered
+    if config.cleaning.visible:
+        reliable &= visible_in_right(z, reliable, scale)
     if config.cleaning.speckle_area > 0:
         areas = patch_areas(z, reliable, config.cleaning.speckle_step * scale)
         reliable = (areas * scale ** 2 > config.cleaning.speckle_area) & in_range(z, areas)
     return reliable if reliable.any() else frames > 0
+
+
+def visible_in_right(z: np.ndarray, reliable: np.ndarray, scale: int) -> np.ndarray:
+    """
+    Return which pixels, H W, the right camera of a stereo pair sees too.
+
+    Of pixels of the left image with the same place in the right one it sees the nearest; what
+    is farther cannot have been matched (a left-right check of the left map alone). z is in
+    pixels of disparity, up to a common offset.
+    """
+    if not reliable.any():
+        return reliable
+    columns = z.shape[1]
+    shift = np.rint((z - z[reliable].min()) * np.float32(1 / scale)).clip(0, columns)
+    place = np.arange(columns) - shift.astype(np.int64) + columns  # H W
+    rows = np.broadcast_to(np.arange(len(z))[:, None], z.shape)
+    nearest = np.zeros((len(z), 2 * columns), np.float32)
+    np.maximum.at(nearest, (rows[reliable], place[reliable]), z[reliable])
+    return nearest[rows, place] - z <= np.float32(HIDDEN * scale)
 
 
 def fill_holes(k: Kernels, z: np.ndarray, reliable: np.ndarray, color: np.ndarray,
@@ -77,3 +107,36 @@ def fill_holes(k: Kernels, z: np.ndarray, reliable: np.ndarray, color: np.ndarra
         z = k.numpy(k.fill_background(k.array(z), k.array(reliable)))
         reliable = z > 0
     return z if reliable.all() else fill_smoothly(z, reliable)
+
+
+def extend_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config: RefinerConfig
+                  ) -> Array:
+    """Return planes, 3 H W, with those of filled pixels chosen among the planes around them."""
+    if not config.cleaning.joint_median:
+        return planes
+    color = k.array(three_channels(k, guide))
+    weight = k.array(np.where(k.numpy(level.frames) > 0, 1, FILLED_VOTE))
+    for stride, _, _ in JOINT_MEDIANS:
+        planes = k.joint_plane_median(planes, weight, color, -(-stride // guide.scale),
+                                      config.cleaning.joint_median_sigma)
+    return planes
+
+
+def three_channels(k: Kernels, guide: Guide) -> np.ndarray:
+    """Return the colours, 3 H W, in [0, 1]; grey is repeated."""
+    color = k.numpy(guide.color).astype(np.float32) / 255  # C H W
+    return np.repeat(color, 3, axis=0) if len(color) == 1 else color
+
+
+def without_rejected(k: Kernels, present: Present, before: Level, after: Level, scale: int
+                     ) -> Present:
+    """Return the present without what was cleaned away: it comes back neither now nor later."""
+    if after is before:
+        return present
+    kept = k.numpy((before.frames <= 0) | (after.frames > 0)).astype(np.float32)  # h w
+    if scale > 1:
+        kept = np.repeat(np.repeat(kept, scale, axis=0), scale, axis=1)
+    height, width = present.d.shape
+    kept = np.pad(kept, ((0, height - kept.shape[0]), (0, width - kept.shape[1])), 'edge')
+    large = k.array(kept)
+    return present._replace(d=present.d * large, frames=present.frames * large)

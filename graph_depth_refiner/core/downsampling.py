@@ -23,7 +23,7 @@ import numpy as np
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.noise import fused_sigma, NoiseModel
-from graph_depth_refiner.core.observation import eight_bit, guide_image, Observation
+from graph_depth_refiner.core.observation import color_planes, guide_image, Observation
 from graph_depth_refiner.core.statistics import positive_median
 from graph_depth_refiner.frame import Intrinsics
 
@@ -76,13 +76,11 @@ def downsample_image(k: Kernels, obs: Observation, config: RefinerConfig) -> Gui
     image = smaller(obs.image if obs.image.dtype != np.float64 else obs.image.astype(np.float32))
     guide = k.array(guide_image(image, config.graph.color))
     grey = guide if guide.ndim == 2 else k.array(guide_image(image, False))
-    color = eight_bit(image)
-    planes = np.stack(cv2.split(color)) if color.ndim == 3 else color[None]
     full, inverse = obs.intrinsics, 1 / scale
     middle = (scale - 1) / 2
     camera = Intrinsics(full.fx * inverse, full.fy * inverse, (full.cx - middle) * inverse,
                         (full.cy - middle) * inverse)
-    return Guide(guide, grey, k.array(planes), camera, scale)
+    return Guide(guide, grey, k.array(color_planes(image)), camera, scale)
 
 
 def downsample(k: Kernels, d: Array, frames: Array, noise: NoiseModel, scale: int) -> Level:

@@ -87,7 +87,7 @@ def continues(history: History | None, frame: Frame, guide: Guide) -> bool:
 def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Level, guide: Guide,
                  frame: Frame, noise: NoiseModel, config: RefinerConfig) -> Present:
     """Warp the history to the present camera, and fuse the measurement with it."""
-    alone = Present(obs.d, obs.m, noise, np.eye(4), 0.0, 'first frame')
+    alone = Present(obs.d * (obs.m > 0), obs.m, noise, np.eye(4), 0.0, 'first frame')
     if history is None or not config.temporal.enabled:
         return alone
     motion = odometry.find_motion(k, history, raw, guide, frame, config)

@@ -20,7 +20,7 @@ import numpy as np
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.downsampling import Level
 from graph_depth_refiner.core.kernels import Array, Kernels
-from graph_depth_refiner.core.local_planes import fit_planes
+from graph_depth_refiner.core.local_planes import fit_planes, fit_weight, WIDTH
 
 
 def initialise(k: Kernels, level: Level, weights: Array, config: RefinerConfig) -> Array:
@@ -31,7 +31,8 @@ def initialise(k: Kernels, level: Level, weights: Array, config: RefinerConfig) 
     the graph, or they face the camera, as in the paper.
     """
     if config.planes.start:
-        return fit_planes(k, level.d, level.frames, level.sigma)
+        sigma = level.sigma * (config.planes.width / WIDTH)
+        return fit_planes(k, level.d, fit_weight(k, level), sigma)
     planes = k.array(np.zeros((3, *level.d.shape), np.float32))
     planes[0] = level.d
     if config.planes.slopes or config.edges.passes or config.energy.reg_curved:

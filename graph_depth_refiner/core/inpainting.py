@@ -35,6 +35,9 @@ OCCLUSION_SLACK = 4.0  # px
 # row are mostly occlusions, steps in a column mostly the ground.
 SAME_SURFACE_STEP = 1.0  # units
 SAME_SURFACE_SLOPES = np.array([0.1, 0.1, 0.4, 0.4, 0.3, 0.3, 0.3, 0.3], np.float32)  # per px
+# Any other value stands for one side of the hole only, and has this share of the weight: at the
+# lower end of an image all of the ground that is seen above is farther.
+ONE_SIDED = 0.25
 # What only one camera sees at the side of the image goes on with the slope of what is beside
 # it: of so many pixels in some rows, within some units, with some weight on a slope of 0.
 RIM_SPAN = 24  # px

@@ -28,6 +28,7 @@ from graph_depth_refiner.core.inpainting import (
     OCCLUSION_GAP,
     OCCLUSION_SLACK,
     OCCLUSION_STEP,
+    ONE_SIDED,
     RIM_CAUTION,
     RIM_ROWS,
     RIM_SPAN,
@@ -155,17 +156,18 @@ def _around(z, color, y, x, reach, steps, values, weights):
         if a == 0:
             continue
         v, u = y + a * steps[k, 0], x + a * steps[k, 1]
-        value = z[v, u]
+        value, bridged = z[v, u], False
         if b > 0:
             other = z[y + b * steps[k ^ 1, 0], x + b * steps[k ^ 1, 1]]
             if abs(value - other) <= SAME_SURFACE_STEP + SAME_SURFACE_SLOPES[k] * (a + b):
-                value = (value * b + other * a) / (a + b)
+                value, bridged = (value * b + other * a) / (a + b), True
         color_distance = np.float32(0)
         for channel in range(color.shape[0]):
             color_distance += abs(color[channel, y, x] - color[channel, v, u])
         away = a * math.sqrt(steps[k, 0] ** 2 + steps[k, 1] ** 2)
         values[count] = value
         weights[count] = math.exp(-color_distance / COLOR_FADE - away / DISTANCE_FADE) + NEGLIGIBLE
+        weights[count] *= np.float32(1) if bridged else np.float32(ONE_SIDED)
         count += 1
     return count
 

@@ -94,7 +94,7 @@ def _from_around(values: torch.Tensor, reach: torch.Tensor, color: torch.Tensor)
     weights = stage.NEGLIGIBLE + torch.exp(
         -color_distance / stage.COLOR_FADE - distance / stage.DISTANCE_FADE)
     values = torch.where(together, between, values).nan_to_num()
-    weights = torch.where(reach > 0, weights, 0)
+    weights = torch.where(reach > 0, torch.where(together, 1, stage.ONE_SIDED) * weights, 0)
     median = weighted_median(values, weights)
     mean = (values * weights).sum(dim=0) / weights.sum(dim=0).clamp(min=stage.NEGLIGIBLE)
     apart = mean - median

@@ -17,8 +17,11 @@ A joint weighted median: pixels that similar ones contradict take their median.
 The weights are of the colours (constant time weighted median: Ma et al., ICCV 2013). The support
 is a square of pixels `stride` apart; a pixel that fewer than `share` of it are within `limit` of
 is replaced if the median is not within `limit` either.
+
+Planes vote with what they predict at the pixel, so that slanted surfaces go on into holes.
 """
 
 from __future__ import annotations
 
-SIDE = 5  # pixels of the support along each axis
+SIDE = 5  # pixels of the support along each axis,
+PLANE_SIDE = 3  # and of that of planes

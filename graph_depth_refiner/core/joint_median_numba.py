@@ -20,10 +20,10 @@ import numpy as np
 
 from graph_depth_refiner.core.inpainting_numba import weighted_median
 from graph_depth_refiner.core.jit.fast_exp import fading
-from graph_depth_refiner.core.jit.options import FUSED, U, ZERO
-from graph_depth_refiner.core.joint_median import SIDE
+from graph_depth_refiner.core.jit.options import FUSED, ONE, U, ZERO
+from graph_depth_refiner.core.joint_median import PLANE_SIDE, SIDE
 
-_REACH = SIDE // 2
+_REACH, _PLANE_REACH = SIDE // 2, PLANE_SIDE // 2
 
 
 def joint_weighted_median(z: np.ndarray, color: np.ndarray, stride: int, limit: float,
@@ -89,3 +89,59 @@ def _elected(z, color, y, x, stride, fade, values, weights):
                 weights[count] = fading(color_distance * fade)
                 count += 1
     return weighted_median(values, weights, count)
+
+
+def joint_plane_median(planes: np.ndarray, weight: np.ndarray, color: np.ndarray, stride: int,
+                       sigma: float) -> np.ndarray:
+    """Return planes, 3 H W, with those of a weight, H W, below 1 replaced by the joint median."""
+    result = planes.copy()
+    _plane_medians(planes, weight, color, stride,
+                   np.float32(0.5 / (color.shape[0] * sigma * sigma)), result)
+    return result
+
+
+@njit(parallel=True, **FUSED)
+def _plane_medians(planes, weight, color, stride, fade, result):
+    height, width = weight.shape
+    for row in prange(height):
+        y = np.int64(row)
+        values = np.empty(PLANE_SIDE * PLANE_SIDE, np.float32)
+        weights = np.empty(PLANE_SIDE * PLANE_SIDE, np.float32)
+        places = np.empty(PLANE_SIDE * PLANE_SIDE, np.int64)
+        for x in range(width):
+            if weight[y, x] < ONE:
+                at = _plane_median(planes, weight, color, y, x, stride, fade, values, weights,
+                                   places)
+                v, u = places[at] // width, places[at] % width
+                result[0, y, x] = values[at]
+                result[1, y, x], result[2, y, x] = planes[1, v, u], planes[2, v, u]
+
+
+@njit(**FUSED)
+def _plane_median(planes, weight, color, y, x, stride, fade, values, weights, places):
+    """Return which of the planes around a pixel, in the order of their values, is the median."""
+    height, width = weight.shape
+    count, total = 0, ZERO
+    for a in range(-_PLANE_REACH, _PLANE_REACH + 1):
+        for b in range(-_PLANE_REACH, _PLANE_REACH + 1):
+            v, u = y + a * stride, x + b * stride
+            if 0 <= v < height and 0 <= u < width:
+                color_distance = (color[0, y, x] - color[0, v, u]) ** 2
+                color_distance += (color[1, y, x] - color[1, v, u]) ** 2
+                color_distance += (color[2, y, x] - color[2, v, u]) ** 2
+                own = fading(color_distance * fade) * weight[v, u]
+                value = planes[0, v, u] + planes[1, v, u] * np.float32(x - u) \
+                    + planes[2, v, u] * np.float32(y - v)
+                k = count
+                while k > 0 and values[k - 1] > value:
+                    values[k], weights[k], places[k] = values[k - 1], weights[k - 1], places[k - 1]
+                    k -= 1
+                values[k], weights[k], places[k] = value, own, v * width + u
+                count += 1
+                total += own
+    below = ZERO
+    for k in range(count):
+        below += weights[k]
+        if 2 * below >= total:
+            return k
+    return count - 1

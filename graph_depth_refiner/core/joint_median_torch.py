@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import torch
 
-from graph_depth_refiner.core.joint_median import SIDE
+from graph_depth_refiner.core.joint_median import PLANE_SIDE, SIDE
 from graph_depth_refiner.core.neighbours_torch import inside
 
 
@@ -48,3 +48,26 @@ def weighted_median(values: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
     reached = torch.cumsum(torch.gather(weights, 0, order), dim=0)
     at = (2 * reached >= reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
     return torch.gather(ordered, 0, at)[0]
+
+
+def joint_plane_median(planes: torch.Tensor, weight: torch.Tensor, color: torch.Tensor,
+                       stride: int, sigma: float) -> torch.Tensor:
+    """Return planes, 3 H W, with those of a weight, H W, below 1 replaced by the joint median."""
+    all_planes, all_weights = [], []
+    reach = range(-(PLANE_SIDE // 2), PLANE_SIDE // 2 + 1)
+    for dy, dx in ((a * stride, b * stride) for a in reach for b in reach):
+        there, votes = planes.clone(), torch.zeros_like(weight)
+        moved = inside(planes, -dy, -dx).clone()
+        moved[0] -= moved[1] * dx + moved[2] * dy
+        inside(there, dy, dx).copy_(moved)
+        color_distance = (inside(color, dy, dx) - inside(color, -dy, -dx)).square().sum(dim=0)
+        inside(votes, dy, dx).copy_(
+            torch.exp(-color_distance / (2 * len(color) * sigma ** 2)) * inside(weight, -dy, -dx))
+        all_planes.append(there)
+        all_weights.append(votes)
+    candidates, weights = torch.stack(all_planes), torch.stack(all_weights)  # N 3 H W, N H W
+    order = torch.sort(candidates[:, 0], dim=0, stable=True).indices
+    reached = torch.cumsum(torch.gather(weights, 0, order), dim=0)
+    first = (2 * reached >= reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
+    at = torch.gather(order, 0, first)[:, None].expand(1, 3, -1, -1)
+    return torch.where(weight < 1, torch.gather(candidates, 0, at)[0], planes)

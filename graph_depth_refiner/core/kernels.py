@@ -117,6 +117,7 @@ class Kernels(NamedTuple):
     # resolution
     merge_blocks: Callable[[Array, Array, float], tuple[Array, Array]]
     upsample_planes: Callable[[Array, Array, Array, Array, int], Array]
+    predict_by_color: Callable[[Array, Array, Array, Array, int, float, float], Array]
     # graph
     build_graph: BuildGraph
     band_changes: Callable[[Array, Array], Array]
@@ -129,6 +130,7 @@ class Kernels(NamedTuple):
     fill_background: Callable[[Array, Array], Array]
     fill_occluded: Callable[[Array, Array, Array], Array]
     joint_weighted_median: Callable[[Array, Array, int, float, float, float], Array]
+    joint_plane_median: Callable[[Array, Array, Array, int, float], Array]
     fit_slopes: Callable[[Array, Array], Array]
     # the past
     normal_equations: NormalEquations
@@ -157,6 +159,7 @@ def numba_kernels() -> Kernels:
         downsampling_numba,
         edge_gating_numba,
         geodesic_fill_numba,
+        guided_upsampling_numba,
         inpainting_numba,
         irls_numba,
         joint_median_numba,
@@ -177,6 +180,7 @@ def numba_kernels() -> Kernels:
         where=np.where,
         merge_blocks=downsampling_numba.merge_blocks,
         upsample_planes=upsampling_numba.upsample_planes,
+        predict_by_color=guided_upsampling_numba.predict_by_color,
         build_graph=patch_graph_numba.build_graph,
         band_changes=patch_graph_numba.band_changes,
         symmetrise=patch_graph_numba.symmetrise,
@@ -187,6 +191,7 @@ def numba_kernels() -> Kernels:
         fill_background=inpainting_numba.fill_background,
         fill_occluded=inpainting_numba.fill_occluded,
         joint_weighted_median=joint_median_numba.joint_weighted_median,
+        joint_plane_median=joint_median_numba.joint_plane_median,
         fit_slopes=slope_fit_numba.fit_slopes,
         normal_equations=odometry_numba.normal_equations,
         warp=warping_numba.warp,
@@ -210,6 +215,7 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
         downsampling_torch,
         edge_gating_torch,
         geodesic_fill_torch,
+        guided_upsampling_torch,
         inpainting_torch,
         irls_torch,
         joint_median_torch,
@@ -237,6 +243,7 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
         where=torch.where,
         merge_blocks=downsampling_torch.merge_blocks,
         upsample_planes=upsampling_torch.upsample_planes,
+        predict_by_color=guided_upsampling_torch.predict_by_color,
         build_graph=patch_graph_torch.build_graph,
         band_changes=patch_graph_torch.band_changes,
         symmetrise=patch_graph_torch.symmetrise,
@@ -247,6 +254,7 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
         fill_background=inpainting_torch.fill_background,
         fill_occluded=inpainting_torch.fill_occluded,
         joint_weighted_median=joint_median_torch.joint_weighted_median,
+        joint_plane_median=joint_median_torch.joint_plane_median,
         fit_slopes=slope_fit_torch.fit_slopes,
         normal_equations=odometry_torch.normal_equations,
         warp=warping_torch.warp,

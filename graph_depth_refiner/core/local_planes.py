@@ -34,6 +34,7 @@ WIDTH = 6.0  # standard deviations beyond which a pixel is of another surface
 SLOPE_WIDTH = 12.0  # the same for the last fit of slopes
 RIDGE = 0.05  # pixels^2, keeps slopes finite where few pixels are close
 FADE = 0.5  # of the radius: standard deviation of the weight by distance
+FILLED_WEIGHT = 0.1  # frames that a filled value counts for
 MOST_FRAMES = 16.0  # error that is the same in all frames is not averaged away
 
 
@@ -53,6 +54,11 @@ def fit_planes(k: Kernels, d: Array, frames: Array, sigma: Array, slopes: Array 
     return planes
 
 
+def fit_weight(k: Kernels, level: Level) -> Array:
+    """Return what the values of a level count for in fits, H W: filled ones a little."""
+    return k.where((level.frames <= 0) & (level.d > 0), 0 * level.d + FILLED_WEIGHT, level.frames)
+
+
 def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config: RefinerConfig
                   ) -> Array:
     """
@@ -63,9 +69,10 @@ def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config:
     """
     if not config.planes.start:
         return planes
-    sigma = SLOPE_WIDTH / WIDTH * level.sigma
-    finished = k.fit_local_planes(planes[0] + 0, level.frames, sigma, planes[1:] + 0)
-    finished[0] = k.where(level.frames > 0, planes[0], finished[0])
+    weight = fit_weight(k, level)
+    finished = k.fit_local_planes(
+        planes[0] + 0, weight, SLOPE_WIDTH / WIDTH * level.sigma, planes[1:] + 0)
+    finished[0] = k.where(weight > 0, planes[0], finished[0])
     if config.holes.fill != 'none':
-        k.geodesic_fill(level.d, level.frames, guide.color, level.unit, finished)
+        k.geodesic_fill(level.d, weight, guide.color, level.unit, finished)
     return finished

@@ -71,6 +71,12 @@ def eight_bit(image: np.ndarray) -> np.ndarray:
     return image
 
 
+def color_planes(image: np.ndarray) -> np.ndarray:
+    """Return the image, H W or H W 3, as C H W uint8."""
+    image = eight_bit(image)
+    return np.stack(cv2.split(image)) if image.ndim == 3 else image[None]
+
+
 def guide_image(image: np.ndarray, color: bool) -> np.ndarray:
     """Return the image as float32 in [0, 1], grey or 3 H W."""
     top = np.iinfo(image.dtype).max if image.dtype.kind == 'u' else 1.0

@@ -27,11 +27,13 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.downsampling import Level
+from graph_depth_refiner.core.downsampling import Guide, Level
+from graph_depth_refiner.core.guided_upsampling import CLOSE, COLOR_SIGMA
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.local_planes import fit_weight
 from graph_depth_refiner.core.noise import fused_sigma
-from graph_depth_refiner.core.observation import Observation
+from graph_depth_refiner.core.observation import color_planes, Observation
 from graph_depth_refiner.core.statistics import positive_median
 
 WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
@@ -43,15 +45,20 @@ NEAR = 1e-3  # weight of a cell at no weight by distance: all others may be of a
 LEAST = 1e-6  # weight of all cells together, below which none of them is of the pixel's side
 
 
-def upsample(k: Kernels, planes: Array, level: Level, obs: Observation, present: Present,
-             config: RefinerConfig) -> Array:
+def upsample(k: Kernels, planes: Array, level: Level, present: Present, obs: Observation,
+             guide: Guide, config: RefinerConfig) -> Array:
     """Return the plane, 3 H W, of every pixel of the full image; 0 where nothing is known."""
-    scale = obs.d.shape[0] // level.d.shape[0]
-    if scale > 1:
-        sigma = fused_sigma(present.noise, present.d, present.frames)
+    if guide.scale > 1:
+        d, frames = present.d, level.frames
+        if config.planes.guided:
+            image = k.array(color_planes(obs.image))
+            d = k.predict_by_color(planes, guide.color, image, d, guide.scale,
+                                   CLOSE * level.unit, COLOR_SIGMA)
+            frames = fit_weight(k, level)
+        sigma = fused_sigma(present.noise, d, present.frames)
         # nothing known has no deviation of its own, and none at all where all of it is a share
-        sigma = k.where(present.d > 0, sigma, 0 * sigma + level.unit)
-        planes = k.upsample_planes(planes, level.frames, present.d, sigma, scale)
+        sigma = k.where(d > 0, sigma, 0 * sigma + level.unit)
+        planes = k.upsample_planes(planes, frames, d, sigma, guide.scale)
     if config.planes.final_median:
         planes = planes + 0  # a copy in numpy and torch alike
         planes[0] = k.array(cv2.medianBlur(k.numpy(planes[0]), 3))

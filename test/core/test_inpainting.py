@@ -45,6 +45,16 @@ def test_a_hole_in_a_slanted_plane_is_filled_exactly(kernels):
     np.testing.assert_allclose(filled, z, atol=1e-4)
 
 
+def test_ground_at_the_lower_end_goes_on_along_its_rows(kernels):
+    # above the hole the ground is farther, and nothing is below: three of five directions see
+    # one side only, but left and right agree
+    z = ramp(SHAPE, 10.0, 0.0, 0.3)
+    reliable = np.ones(SHAPE, bool)
+    reliable[10:, 5:25] = False
+    filled = fill_occluded(kernels, z * reliable, reliable, grey())
+    np.testing.assert_allclose(filled[18], z[18], rtol=1e-5)
+
+
 def test_an_occlusion_takes_the_background(kernels):
     # foreground at 20 on the right, background at 10: 10 px are hidden left of the foreground
     z = np.full(SHAPE, 10, np.float32)

@@ -15,7 +15,7 @@
 
 import numpy as np
 import pytest
-from scenes import ramp, run
+from scenes import ramp, ramp_planes, run
 
 SHAPE = (18, 26)
 CENTRE = (9, 13)
@@ -58,3 +58,45 @@ def test_variants_agree(variants):
     one, other = (run(k, k.joint_weighted_median, z, color, 2, 1.0, 0.5, 0.05) for k in variants)
     np.testing.assert_allclose(one, other, rtol=1e-6)
     assert (one != z).any()
+
+
+def test_planes_around_go_on_into_a_hole(kernels):
+    # every plane around predicts the same there, so that any median of them is exact
+    planes, weight = ramp_planes(SHAPE, 30.0, 0.05, -0.2), np.ones(SHAPE, np.float32)
+    hole = planes.copy()
+    hole[:, 9, 13] = 77, 0, 0
+    weight[CENTRE] = 0.5
+    found = run(kernels, kernels.joint_plane_median, hole, weight,
+                np.zeros((3, *SHAPE), np.float32), 3, 0.05)
+    np.testing.assert_allclose(found, planes, rtol=1e-5)
+
+
+def test_measured_planes_stay(kernels):
+    planes = ramp_planes(SHAPE, 30.0, 0.05, -0.2)
+    planes[0, 9, 13] = 77
+    found = run(kernels, kernels.joint_plane_median, planes, np.ones(SHAPE, np.float32),
+                np.zeros((3, *SHAPE), np.float32), 3, 0.05)
+    np.testing.assert_array_equal(found, planes)
+
+
+def test_planes_of_another_colour_have_no_vote(kernels):
+    # right of the hole are six of nine voters, but only the two on its left are of its colour
+    planes, weight = ramp_planes(SHAPE, 30.0, 0.0, 0.0), np.ones(SHAPE, np.float32)
+    planes[0, :, 13:] = 50
+    color = np.zeros((3, *SHAPE), np.float32)
+    color[:, :, 13:] = 0.8
+    color[(slice(None), *CENTRE)] = 0
+    weight[CENTRE] = 0.5
+    found = run(kernels, kernels.joint_plane_median, planes, weight, color, 3, 0.05)
+    assert found[0, 9, 13] == 30
+
+
+def test_variants_of_the_median_of_planes_agree(variants):
+    rng = np.random.default_rng(8)
+    planes = ramp_planes(SHAPE, 30.0, 0.05, -0.2)
+    planes[0] += rng.normal(0, 3, SHAPE).astype(np.float32)
+    weight = np.where(rng.random(SHAPE) < 0.5, 0.5, 1).astype(np.float32)
+    color = 0.2 * rng.random((3, *SHAPE), np.float32)
+    one, other = (run(k, k.joint_plane_median, planes, weight, color, 2, 0.05) for k in variants)
+    np.testing.assert_allclose(one, other, rtol=1e-5)
+    assert (one != planes).any()
