@@ -124,14 +124,14 @@ class DepthRefiner:
 
         # Solve at reduced resolution: a plane is exact at any
         guide = downsample_image(k, obs, config)
-        history = past if past is not None and continues(past, frame, guide) else None
+        history = past if past is not None and continues(past, obs, guide) else None
         clock.done('observe')
         graph = update_graph(k, history.graph if history else None, guide.guide, config)
         clock.done('graph')
 
         # The past as seen from here, and what both say
         raw = downsample(k, obs.d, obs.m, noise, guide.scale)
-        present = fuse_history(k, history, obs, raw, guide, frame, noise, config)
+        present = fuse_history(k, history, obs, raw, guide, noise, config)
         clock.done('history')
         level = downsample(k, present.d, present.frames, present.noise, guide.scale) \
             if present.kept else raw
@@ -160,7 +160,7 @@ class DepthRefiner:
             self.reset()
         else:
             self.state = State(History.of(
-                frame, obs, guide, graph, present, level, large, solution), present.noise)
+                obs, guide, graph, present, level, large, solution), present.noise)
         if solution.status is Status.WORSE:
             return as_input(k, frame, obs, large, solution, clock.milliseconds)
         refined = to_refined(k, large, obs, present, solution, config)

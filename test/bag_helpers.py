@@ -29,7 +29,8 @@ def frames(count, still=False):
     for number in range(count):
         depth = np.tile(2 + 0.05 * x - 0.01 * number, (SHAPE[0], 1)).astype(np.float32)
         depth[3, 4 + number % 8] = np.nan
-        image = np.random.default_rng(0 if still else number).integers(0, 255, (*SHAPE, 3), np.uint8)
+        rng = np.random.default_rng(0 if still else number)
+        image = rng.integers(0, 255, (*SHAPE, 3), np.uint8)
         yield Frame(image, depth, CAMERA, stamp=10.0 + number / 30)
 
 

@@ -30,7 +30,7 @@ from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.patch_graph import CachedGraph
 from graph_depth_refiner.core.statistics import positive_median
 from graph_depth_refiner.core.types import Memory, Solution
-from graph_depth_refiner.frame import Frame, Intrinsics
+from graph_depth_refiner.frame import Intrinsics
 
 LEAST_KEPT = 0.25  # share of the history in sight that must be kept, or the scene is another
 AT_REST = 0.1  # pixels: a motion of less is that of a camera at rest
@@ -56,13 +56,13 @@ class History:
     graph: CachedGraph
 
     @classmethod
-    def of(cls, frame: Frame, obs: Observation, guide: Guide, graph: CachedGraph,
-           present: Present, level: Level, large: Array, solution: Solution) -> History:
+    def of(cls, obs: Observation, guide: Guide, graph: CachedGraph, present: Present,
+           level: Level, large: Array, solution: Solution) -> History:
         """Keep what the next frame may use of this one; `large` are the planes, 3 H W."""
         planes = large + 0  # a copy in numpy and torch alike
         planes[0] = present.d
         return cls(planes, present.frames, obs.grey, solution.x, level.frames, guide.grey,
-                   obs.intrinsics, frame.stamp, frame.pose, present.motion, solution.memory,
+                   obs.intrinsics, obs.stamp, obs.pose, present.motion, solution.memory,
                    graph)
 
 
@@ -77,20 +77,22 @@ class Present(NamedTuple):
     reset: str  # why there is no history, empty if there is
 
 
-def continues(history: History | None, frame: Frame, guide: Guide) -> bool:
+def continues(history: History | None, obs: Observation, guide: Guide) -> bool:
     """Tell whether a frame continues the stream: same camera and size, time going on."""
-    return (history is not None and tuple(history.frames.shape) == frame.depth.shape
+    return (history is not None and tuple(history.frames.shape) == tuple(obs.d.shape)
             and tuple(history.level_grey.shape) == tuple(guide.grey.shape)
-            and history.intrinsics == frame.intrinsics and frame.stamp >= history.stamp)
+            and history.intrinsics == obs.intrinsics and obs.stamp >= history.stamp)
 
 
 def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Level, guide: Guide,
-                 frame: Frame, noise: NoiseModel, config: RefinerConfig) -> Present:
+                 noise: NoiseModel, config: RefinerConfig) -> Present:
     """Warp the history to the present camera, and fuse the measurement with it."""
     alone = Present(obs.d * (obs.m > 0), obs.m, noise, np.eye(4), 0.0, 'first frame')
-    if history is None or not config.temporal.enabled:
+    if not config.temporal.enabled:
+        return alone._replace(reset='switched off')
+    if history is None:
         return alone
-    motion = odometry.find_motion(k, history, raw, guide, frame, config)
+    motion = odometry.find_motion(k, history, raw, guide, obs.pose, config)
     if not motion.trusted:
         return alone._replace(reset='motion unknown')
     matrix, typical = motion.matrix, positive_median(k.numpy(obs.d))

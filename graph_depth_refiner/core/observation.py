@@ -35,6 +35,8 @@ class Observation:
     grey: Array  # H W uint8
     image: np.ndarray  # as it came
     intrinsics: Intrinsics
+    stamp: float  # seconds
+    pose: np.ndarray | None  # 4 4, camera to world
     empty: bool  # nothing is valid
 
 
@@ -53,7 +55,8 @@ def observe(k: Kernels, frame: Frame, config: RefinerConfig) -> Observation:
         m = confidence * np.float32(1 / typical) if typical > 0 else confidence
     grey = grey_image(frame.image)
     return Observation(k.array(d), k.array(m), k.array(confidence), k.array(grey), frame.image,
-                       frame.intrinsics, not m.any())
+                       frame.intrinsics, frame.stamp,
+                       frame.pose, not m.any())
 
 
 def grey_image(image: np.ndarray) -> np.ndarray:

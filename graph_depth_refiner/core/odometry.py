@@ -33,7 +33,7 @@ from graph_depth_refiner.core.feature_tracking import estimate_pose_pnp
 from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.noise import NORMAL
 from graph_depth_refiner.core.statistics import positive_median, subsample, upper_median
-from graph_depth_refiner.frame import Frame, Intrinsics
+from graph_depth_refiner.frame import Intrinsics
 
 if TYPE_CHECKING:
     from graph_depth_refiner.core.downsampling import Guide, Level
@@ -121,16 +121,16 @@ def between(before: np.ndarray, now: np.ndarray) -> Motion:
     return Motion(np.linalg.inv(now) @ before)
 
 
-def find_motion(k: Kernels, history: History, raw: Level, guide: Guide, frame: Frame,
-                config: RefinerConfig) -> Motion:
+def find_motion(k: Kernels, history: History, raw: Level, guide: Guide,
+                pose: np.ndarray | None, config: RefinerConfig) -> Motion:
     """Return how the camera moved: not at all, by odometry, or by the frames themselves."""
     if config.temporal.motion == 'none':
         return Motion(np.eye(4))
     past = Aligned(history.level_planes, history.level_frames, history.level_grey)
     now = Target(raw.d, raw.frames, guide.grey, raw.unit, guide.intrinsics)
-    if config.temporal.motion == 'frames' or frame.pose is None or history.pose is None:
+    if config.temporal.motion == 'frames' or pose is None or history.pose is None:
         return align(k, past, now, history.motion)
-    motion = between(history.pose, frame.pose)
+    motion = between(history.pose, pose)
     return motion if fits(k, past, now, motion) else align(k, past, now, motion.matrix)
 
 

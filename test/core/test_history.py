@@ -114,8 +114,8 @@ def test_a_stream_is_of_one_camera_and_of_rising_stamps(change, goes_on):
     frame = replace(wall(2), **change)
     obs = observe(k, frame, refiner.config)
     guide = downsample_image(k, obs, refiner.config)
-    assert continues(refiner.state.history, frame, guide) is goes_on
-    assert not continues(None, frame, guide)
+    assert continues(refiner.state.history, obs, guide) is goes_on
+    assert not continues(None, obs, guide)
 
 
 def test_another_size_is_another_stream():
