@@ -24,12 +24,13 @@ SHAPE = (12, 16)
 
 
 def frames(count, still=False):
-    """Yield frames of a plane that comes nearer, with a hole; still: and the image stays."""
+    """Yield frames of a plane that comes nearer, with a hole; the image may be still."""
     x = np.arange(SHAPE[1], dtype=np.float32)
     for number in range(count):
         depth = np.tile(2 + 0.05 * x - 0.01 * number, (SHAPE[0], 1)).astype(np.float32)
         depth[3, 4 + number % 8] = np.nan
-        image = np.random.default_rng(0 if still else number).integers(0, 255, (*SHAPE, 3), np.uint8)
+        rng = np.random.default_rng(0 if still else number)
+        image = rng.integers(0, 255, (*SHAPE, 3), np.uint8)
         yield Frame(image, depth, CAMERA, stamp=10.0 + number / 30)
 
 

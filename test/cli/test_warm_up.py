@@ -27,8 +27,8 @@ import pytest
 from graph_depth_refiner import core, messages
 from graph_depth_refiner.cli.main import main
 from graph_depth_refiner.config import preset, PRESETS
-from graph_depth_refiner.core.jit import cache, compile_once
 from graph_depth_refiner.core.downsampling import BIG
+from graph_depth_refiner.core.jit import cache, compile_once
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 from graph_depth_refiner.messages import outgoing
 from graph_depth_refiner.refiner import DepthRefiner
