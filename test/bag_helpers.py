@@ -24,7 +24,7 @@ SHAPE = (12, 16)
 
 
 def frames(count, still=False):
-    """Yield frames of a plane that comes nearer, with a hole; still: and the image stays."""
+    """Yield frames of a plane that comes nearer, with a hole; the image may be still."""
     x = np.arange(SHAPE[1], dtype=np.float32)
     for number in range(count):
         depth = np.tile(2 + 0.05 * x - 0.01 * number, (SHAPE[0], 1)).astype(np.float32)

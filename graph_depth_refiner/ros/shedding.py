@@ -31,8 +31,9 @@ FRAMES, LEAST_SECONDS = 5, 0.5
 # each time that proves to be too much
 RECOVERY, LONGEST_RECOVERY = 3.0, 60.0
 
-# the stated order: share of the iterations, least solve scale
-STAGES = ((1.0, 0), (0.7, 0), (0.5, 0), (0.3, 0), (0.3, 2), (0.3, 4))
+# the stated order: share of the iterations, least solve scale. The first steps of ADAM raise the
+# energy before they lower it: three of ten may end above the measurement.
+STAGES = ((1.0, 0), (0.7, 0), (0.5, 0), (0.5, 2), (0.5, 4))
 
 
 class Shedder:

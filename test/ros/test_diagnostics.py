@@ -15,15 +15,12 @@
 
 from types import SimpleNamespace
 
+from diagnostic_updater import DiagnosticStatusWrapper
 import pytest
 
-pytest.importorskip('rclpy')
-
-from diagnostic_updater import DiagnosticStatusWrapper  # noqa: E402
-
-from graph_depth_refiner.ros.diagnostics import Diagnostics, noise_millimetres  # noqa: E402
-from graph_depth_refiner.ros.watch import Recent  # noqa: E402
-from graph_depth_refiner.ros.worker import Ledger  # noqa: E402
+from graph_depth_refiner.ros.diagnostics import Diagnostics, noise_millimetres
+from graph_depth_refiner.ros.watch import Recent
+from graph_depth_refiner.ros.worker import Ledger
 
 
 def told(recent, resets):

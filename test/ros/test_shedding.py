@@ -13,7 +13,12 @@
 # limitations under the License.
 """Work is shed in the stated order and taken up again."""
 
+import pytest
+
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.frame import Status
+from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
+from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.shedding import RECOVERY, Shedder, STAGES
 
 
@@ -37,7 +42,16 @@ def test_first_steps_then_resolution():
     for shedder.stage in range(len(STAGES)):
         shed = shedder.apply(config)
         work.append((shed.solver.iterations, shed.solver.scale))
-    assert work == [(10, 0), (7, 0), (5, 0), (3, 0), (3, 2), (3, 4)]
+    assert work == [(10, 0), (7, 0), (5, 0), (5, 2), (5, 4)]
+
+
+@pytest.mark.parametrize('stage', range(len(STAGES)))
+def test_every_stage_still_refines(stage):
+    shedder = Shedder()
+    shedder.stage = stage
+    refiner = DepthRefiner(shedder.apply(RefinerConfig()), 'cpu')
+    views = SyntheticStream(7, (160, 120)).views(3)
+    assert [refiner.refine(view.frame).status for view in views] == 3 * [Status.REFINED]
 
 
 def test_load_that_fits_changes_nothing():
