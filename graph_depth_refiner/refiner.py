@@ -162,7 +162,8 @@ class DepthRefiner:
             self.state = State(History.of(
                 obs, guide, graph, present, level, large, solution), present.noise)
         if solution.status is Status.WORSE:
-            return as_input(k, frame, obs, large, solution, clock.milliseconds)
-        refined = to_refined(k, large, obs, present, solution, config)
+            refined = as_input(k, frame, obs, large, present, solution)
+        else:
+            refined = to_refined(k, large, obs, present, solution, config)
         clock.done('output')
         return refined.with_times(clock.milliseconds, graph.hit_rate)

@@ -65,11 +65,11 @@ def minimise(k: Kernels, problem: Problem, config: RefinerConfig, deadline: floa
     if config.solver.method == 'irls':
         state = k.irls.init(*start)
         status = _reweighted_steps(k.irls, state, config, deadline)
-        return _solution(k.irls, state, raw, status, None)
+        return _solution(k.irls, state, x, raw, status, None)
     state = k.adam.init(*start, problem.memory)
     steps = _steps_until_settled if config.solver.mode == 'converged' else _fixed_steps
     status = steps(k.adam, state, config, deadline)
-    return _solution(k.adam, state, raw, status, k.adam.memory(state))
+    return _solution(k.adam, state, x, raw, status, k.adam.memory(state))
 
 
 def _solve_coarser(k: Kernels, problem: Problem, config: RefinerConfig, deadline: float) -> Any:
@@ -140,13 +140,21 @@ def _reweighted_steps(solver, state, config, deadline) -> Status:
     return Status.NOT_CONVERGED if converged else Status.REFINED
 
 
-def _solution(solver, state, raw, status, memory) -> Solution:
-    """Return where the solver stands, or the raw planes, 3 H W, if those are better."""
+def _solution(solver, state, start, raw, status, memory) -> Solution:
+    """
+    Return where the solver stands, or what it started from or the raw planes if that is better.
+
+    All are planes, 3 H W. ADAM's first steps without a memory may go uphill; where too few of
+    them follow, the planes that it started from are the result, and the stream goes on.
+    """
     energy = solver.energy(state)
     if not solver.finite(state):  # the step was not taken, but the moments have seen it
         status, memory = Status.DIVERGED, None
     worst = solver.energy(state, raw)
     slack = ROUNDING * state.unit * raw.shape[1] * raw.shape[2]
-    if not energy <= worst + slack:
-        return Solution(raw, Status.WORSE, 0, worst, None)
-    return Solution(solver.planes(state), status, solver.taken(state), energy, memory)
+    if energy <= worst + slack:
+        return Solution(solver.planes(state), status, solver.taken(state), energy, memory)
+    energy = solver.energy(state, start)
+    if energy <= worst + slack:
+        return Solution(start, status, 0, energy, memory)
+    return Solution(raw, Status.WORSE, 0, worst, None)

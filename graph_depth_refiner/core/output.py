@@ -46,8 +46,8 @@ def to_refined(k: Kernels, planes: Array, obs: Observation, present: Present,
         noise=(noise.floor, noise.share))
 
 
-def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, solution: Solution,
-             milliseconds: dict[str, float]) -> Refined:
+def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, present: Present,
+             solution: Solution) -> Refined:
     """Return the measurement as it came, no pixel moved or filled, and normals as they are."""
     valid = k.numpy(obs.d) > 0
     normals = camera.normals(k.numpy(planes), obs.intrinsics).astype(np.float32)
@@ -56,7 +56,8 @@ def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, solution
         np.where(valid, frame.depth, np.nan).astype(np.float32), normals,
         k.numpy(obs.confidence),
         np.where(valid, Provenance.MEASURED, Provenance.UNKNOWN).astype(np.uint8),
-        solution.status, 0, solution.energy, milliseconds)
+        solution.status, 0, solution.energy, reset='energy did not fall',
+        noise=(present.noise.floor, present.noise.share))
 
 
 def unknown(obs: Observation) -> Refined:
@@ -65,4 +66,4 @@ def unknown(obs: Observation) -> Refined:
     return Refined(
         np.full(shape, np.nan, np.float32), np.full((*shape, 3), np.nan, np.float32),
         np.zeros(shape, np.float32), np.full(shape, Provenance.UNKNOWN, np.uint8),
-        Status.EMPTY, 0, 0.0)
+        Status.EMPTY, 0, 0.0, reset='no valid depth')
