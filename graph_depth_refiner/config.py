@@ -413,7 +413,7 @@ PAPER = {
     'graph.sigma_intensity': 0.07, 'graph.sigma_space': 3.0,
     'planes.start': False, 'temporal.enabled': False, 'edges.passes': 0,
     'energy.reg_lambda': 25.0, 'energy.reg_lambda_coarse': 15.0, 'energy.reg_alpha': 3.5,
-    'solver.levels': 2, 'solver.level_ratio': 2, 'solver.learning_rate': 1.0,
+    'solver.levels': 2, 'solver.level_ratio': 2, 'solver.learning_rate': 1.0, 'solver.scale': 1,
 }
 
 STEREO = {
