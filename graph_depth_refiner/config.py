@@ -416,7 +416,7 @@ PAPER = {
     'graph.sigma_intensity': 0.07, 'graph.sigma_space': 3.0,
     'planes.start': False, 'temporal.enabled': False, 'edges.passes': 0,
     'energy.reg_lambda': 25.0, 'energy.reg_lambda_coarse': 15.0, 'energy.reg_alpha': 3.5,
-    'solver.levels': 2, 'solver.level_ratio': 2, 'solver.learning_rate': 0.3,
+    'solver.levels': 2, 'solver.level_ratio': 2, 'solver.learning_rate': 0.3, 'solver.scale': 1,
 }
 
 STEREO = {
@@ -426,6 +426,7 @@ STEREO = {
     'holes.method': 'occlusion',
     'planes.width': 3.0, 'planes.guided': True,
     'solver.iterations': 20, 'solver.learning_rate': 0.6, 'solver.slope_rate': 0.1,
+    'solver.scale': 2,  # a matcher's windows are larger, its maps need no finer solution
 }
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -37,6 +37,7 @@ PIXEL = 2.0  # standard deviations
 JOINT_MEDIANS = ((24, 8.0, 0.2), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5))
 
 
+PLANE_MEDIANS = (24, 12, 6)  # pixels of the full image between planes
 HIDDEN = 1.0  # pixels of the solved level that something nearer is nearer by
 COVERED = 0.5  # share of a solved pixel that must be measured for it to be reliable
 FILLED_VOTE = 0.6  # of a measured plane's vote, in the joint medians of planes
@@ -116,7 +117,7 @@ def extend_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config:
         return planes
     color = k.array(three_channels(k, guide))
     weight = k.array(np.where(k.numpy(level.frames) > 0, 1, FILLED_VOTE))
-    for stride, _, _ in JOINT_MEDIANS:
+    for stride in PLANE_MEDIANS:
         planes = k.joint_plane_median(planes, weight, color, -(-stride // guide.scale),
                                       config.cleaning.joint_median_sigma)
     return planes

@@ -20,6 +20,9 @@ import torch
 from graph_depth_refiner.core.guided_upsampling import OWN, SIDE
 from graph_depth_refiner.core.inpainting_torch import weighted_median
 
+_REACH = range(-(SIDE // 2), SIDE // 2 + 1)
+_AROUND = [(a, b) for a in _REACH for b in _REACH]
+
 
 def predict_by_color(planes: torch.Tensor, color: torch.Tensor, image: torch.Tensor,
                      d: torch.Tensor, scale: int, close: float, sigma: float) -> torch.Tensor:
@@ -27,29 +30,44 @@ def predict_by_color(planes: torch.Tensor, color: torch.Tensor, image: torch.Ten
     Return the inverse depth, H W, that planes 3 h w predict in a `scale` times larger image.
 
     color, C h w, and image, C H W, are uint8; d, H W, is the measurement, 0 where there is
-    none. Cells that predict the same within `close` are one surface: the own cell counts.
+    none. Where the cells around one predict the same at its centre within `close`, they are
+    one surface, and the cell counts alone.
     """
     (height, width), (rows, columns) = d.shape, planes.shape[1:]
     y = torch.arange(height, device=d.device)[:, None]
     x = torch.arange(width, device=d.device)
     v, u = (y + 0.5) / scale - 0.5, (x + 0.5) / scale - 0.5
     r, c = (y // scale).clamp(max=rows - 1), (x // scale).clamp(max=columns - 1)
-    fade = 0.5 / (len(color) * (255 * sigma) ** 2)
-    reach = range(-(SIDE // 2), SIDE // 2 + 1)
-    values, weights = [], []
-    for row, column in ((r + a, c + b) for a in reach for b in reach):
-        there = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)  # H W
-        row, column = row.clamp(0, rows - 1), column.clamp(0, columns - 1)
-        base, ux, uy = planes[:, row, column]
-        values.append(torch.where(there, base + ux * (u - column) + uy * (v - row), torch.nan))
+    cells = [_cell(planes, r + a, c + b, v, u) for a, b in _AROUND]
+    known, values = (torch.stack(one) for one in zip(*cells))  # N H W each
+    alike = []
+    for a, b in _AROUND:
+        row, column = (r + a).clamp(0, rows - 1), (c + b).clamp(0, columns - 1)
         step = image.float() - color[:, row, column].float()  # C H W
-        weights.append(torch.where(there, torch.exp(-step.square().sum(dim=0) * fade), 0))
-    cells, alike = torch.stack(values), torch.stack(weights)  # N H W each
-    own = cells[len(cells) // 2]
-    known = ~cells.isnan()
-    low = torch.where(known, cells, torch.inf).amin(dim=0)
-    high = torch.where(known, cells, -torch.inf).amax(dim=0)
-    mean = alike.sum(dim=0) / known.sum(dim=0)
+        alike.append(torch.exp(-step.square().sum(dim=0) / (2 * len(color) * (255 * sigma) ** 2)))
+    weights = torch.where(known, torch.stack(alike), 0)
+    mean = weights.sum(dim=0) / known.sum(dim=0)
     chosen = weighted_median(
-        torch.cat([cells, d[None]]), torch.cat([alike, (OWN * mean * (d > 0))[None]]))
-    return torch.where(high - low <= close, own, chosen)
+        torch.cat([values, d[None]]), torch.cat([weights, (OWN * mean * (d > 0))[None]]))
+    one_surface = _spread(planes)[r, c] <= close
+    return torch.where(one_surface, values[len(values) // 2], chosen)
+
+
+def _spread(planes: torch.Tensor) -> torch.Tensor:
+    """Return how far predictions of the cells around one are apart at its centre, h w."""
+    v = torch.arange(planes.shape[1], device=planes.device)[:, None]
+    u = torch.arange(planes.shape[2], device=planes.device)
+    cells = [_cell(planes, v + a, u + b, v, u) for a, b in _AROUND]
+    known, values = (torch.stack(one) for one in zip(*cells))
+    return (torch.where(known, values, -torch.inf).amax(dim=0)
+            - torch.where(known, values, torch.inf).amin(dim=0))
+
+
+def _cell(planes: torch.Tensor, row: torch.Tensor, column: torch.Tensor, v: torch.Tensor,
+          u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return whether there is such a cell, and what it predicts at row v and column u of cells."""
+    rows, columns = planes.shape[1:]
+    there = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+    row, column = row.clamp(0, rows - 1), column.clamp(0, columns - 1)
+    base, ux, uy = planes[:, row, column]
+    return there, base + ux * (u - column) + uy * (v - row)
