@@ -40,6 +40,8 @@ def stages(k):
     return {
         'merge_blocks': lambda: k.merge_blocks(one, one, 0.1),
         'upsample_planes': lambda: k.upsample_planes(x, one, large, large, 2),
+        'predict_by_color': lambda: k.predict_by_color(
+            x, color, torch.ones((3, 50, 81), dtype=torch.uint8), large, 2, 0.1, 0.05),
         'build_graph': lambda: k.build_graph(one, preset('paper')),
         'band_changes': lambda: k.band_changes(one, one),
         'symmetrise': lambda: k.symmetrise(w),
@@ -49,13 +51,14 @@ def stages(k):
         'fill_background': lambda: k.fill_background(one, reliable),
         'fill_occluded': lambda: k.fill_occluded(one, reliable, x),
         'joint_weighted_median': lambda: k.joint_weighted_median(one, x, 3, 1.0, 0.5, 0.05),
+        'joint_plane_median': lambda: k.joint_plane_median(x, one, x, 3, 0.05),
         'fit_slopes': lambda: k.fit_slopes(one, w),
         'normal_equations': lambda: k.normal_equations(
             x, one, one, one, one, one, 4, np.eye(4), GAIN_BIAS, CAMERA, 0.1, 0.01, 0.1),
         'warp': lambda: k.warp(x, one, color, np.eye(4), CAMERA),
         'bias_sums': lambda: k.bias_sums(one, one, x, one, NOISE),
         'fuse': lambda: k.fuse(
-            one, one, color[0], x, one, color[0], blocks, NOISE, 1.0, 20.0),
+            one, one, color[0], x, one, color[0], blocks, NOISE, 1.0, 20.0, 0.5),
         'gate_depth_edges': lambda: k.gate_depth_edges(w, x, 0.1),
         'relax_at_curvature': lambda: k.relax_at_curvature(w, x, 0.1),
         'describe': lambda: k.describe(x, one, one, one, (0.1, 0.1), CAMERA, (0.01, 100.0)),

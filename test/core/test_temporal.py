@@ -39,7 +39,7 @@ def wall(value=0.5):
 
 def fuse(k, d, planes, frames, m=ONES, grey=GREY, flow=0.0, limit=NO_LIMIT):
     """Return what is fused, as numpy arrays."""
-    obs = Observation(*map(k.array, (d, m, m, grey)), grey, CAMERA, False)
+    obs = Observation(*map(k.array, (d, m, m, grey)), grey, CAMERA, 0.0, None, False)
     warped = tuple(map(k.array, (planes, frames, GREY[None])))
     found = temporal.fuse(k, obs, warped, NOISE, flow, limit)
     return temporal.Fused(*map(k.numpy, (found.d, found.frames, found.history)), found.kept)
@@ -190,7 +190,7 @@ def test_variants_agree(variants, shape):
     assert np.allclose(*sums, atol=1e-5)
     bias = temporal.bias_field(sums[0], 3.0)
     grey, other = rng.integers(90, 110, (2, *shape)).astype(np.uint8)
-    found = [run(k, k.fuse, d, m, grey, planes, frames, other, bias, noise, 3.0, 15.0)
+    found = [run(k, k.fuse, d, m, grey, planes, frames, other, bias, noise, 3.0, 15.0, 0.5)
              for k in variants]
     # a gate may fall to either side by rounding
     for one, two in zip(*(each[:3] for each in found)):

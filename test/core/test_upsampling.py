@@ -20,14 +20,17 @@ import pytest
 from scenes import ramp_planes, run
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.downsampling import Level
+from graph_depth_refiner.core.downsampling import downsample_image, Level
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.observation import observe
 from graph_depth_refiner.core.upsampling import fillable, KEPT, upsample
+from graph_depth_refiner.frame import Frame, Intrinsics
 
 SHAPE = (24, 40)
 SIGMA = 1e-3
 ONES = np.ones(SHAPE, np.float32)
+CAMERA = Intrinsics(60.0, 60.0, 20.0, 12.0)
 
 
 def smaller(large, scale):
@@ -118,11 +121,42 @@ def test_narrow_holes_may_be_filled_and_wide_ones_not():
     known = np.ones((40, 60), bool)
     known[:, 10:15] = False  # 5 px wide, from border to border
     known[10:30, 30:50] = False  # 20 px
-    assert (fillable(known, config(fill='none')) == known).all()
-    assert (fillable(known, config(fill='small', max_width=0)) == known).all()
-    may = fillable(known, config(fill='small', max_width=8)) > 0
-    assert may[8:-8, 10:15].all() and not may[10:30, 30:50].any() and may[known].all()
-    assert not fillable(known, config(fill='small', max_width=4))[:, 10:15].any()
+    d = 0.5 * known.astype(np.float32)
+
+    def may(**values):
+        return fillable(d, known, SIGMA, config(**values)) > 0
+    assert (may(fill='none') == known).all()
+    assert (may(fill='small', max_width=0) == known).all()
+    filled = may(fill='small', max_width=8)
+    assert filled[8:-8, 10:15].all() and not filled[10:30, 30:50].any() and filled[known].all()
+    assert not may(fill='small', max_width=4)[:, 10:15].any()
+
+
+def test_a_narrow_hole_across_an_edge_stays_unknown():
+    # nobody knows which side of the step its pixels are on
+    d = np.full((40, 60), 0.5, np.float32)
+    d[:, 30:] += 20 * SIGMA
+    d[:, 28:31] = d[:, 10:13] = 0
+    filled = fillable(d, d > 0, SIGMA, config(fill='small', max_width=4)) > 0
+    assert filled[8:-8, 10:13].all() and not filled[:, 28:31].any()
+
+
+def test_the_history_fills_wider_holes_than_planes_do():
+    d = np.full((80, 100), 0.5, np.float32)  # known everywhere, from earlier frames
+    measured = np.ones(d.shape, bool)
+    measured[30:50, 30:50] = False
+    assert fillable(d, measured, SIGMA, config(history_width=30)).all()
+    filled = fillable(d, measured, SIGMA, config(history_width=10)) > 0
+    assert (filled == measured).all()
+    assert (fillable(d, measured, SIGMA, config(fill='none')) == measured).all()
+
+
+def seen(k, d, scale):
+    """Return an observation of inverse depth d, H W, and the guide of an even image."""
+    image = np.full((*d.shape, 3), 128, np.uint8)
+    depth = np.where(d > 0, 1 / np.where(d > 0, d, 1), 0).astype(np.float32)
+    obs = observe(k, Frame(image, depth, CAMERA), RefinerConfig())
+    return obs, downsample_image(k, obs, RefinerConfig().with_values(**{'solver.scale': scale}))
 
 
 @pytest.mark.parametrize('scale', [1, 2])
@@ -138,7 +172,8 @@ def test_holes_as_configured(kernels, scale, fill):
                   SIGMA, SIGMA)
     frames = (d > 0).astype(np.float32)
     present = Present(k.array(d), k.array(frames), NoiseModel(SIGMA, 0, SIGMA), np.eye(4), 0, '')
-    found = k.numpy(upsample(k, k.array(small), level, present, scale, config(fill=fill)))[0]
+    found = k.numpy(upsample(
+        k, k.array(small), level, present, *seen(k, d, scale), config(fill=fill)))[0]
     assert found[d > 0] == pytest.approx(0.5)
     assert found[10:13, 10:13] == pytest.approx(0 if fill == 'none' else 0.5)
     assert found[4:20, 20:36] == pytest.approx(0.5 if fill == 'all' else 0)
@@ -153,7 +188,8 @@ def test_planes_blend_in_holes_too(kernels):
                   SIGMA, SIGMA)
     present = Present(k.array(0 * ONES), k.array(0 * ONES), NoiseModel(0, 2 * SIGMA, SIGMA),
                       np.eye(4), 0, '')
-    found = k.numpy(upsample(k, k.array(small), level, present, 2, config(fill='all')))[0]
+    found = k.numpy(upsample(
+        k, k.array(small), level, present, *seen(k, 0 * ONES, 2), config(fill='all')))[0]
     step = np.abs(np.diff(found, axis=1))[:, 2:-2]
     assert step.max() < 0.6 * SIGMA and step.min() >= 0 and np.ptp(found) > 0.4 * SIGMA
 
@@ -167,5 +203,6 @@ def test_a_last_median_removes_a_single_pixel(kernels):
     for median, expected in ((True, 0.5), (False, 0.9)):
         values = {'planes.final_median': median}
         found = upsample(
-            k, k.array(planes), level, present, 1, RefinerConfig().with_values(**values))
+            k, k.array(planes), level, present, *seen(k, planes[0], 1),
+            RefinerConfig().with_values(**values))
         assert k.numpy(found)[0, 5, 5] == np.float32(expected)
