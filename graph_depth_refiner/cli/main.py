@@ -113,8 +113,11 @@ class CommandParser(argparse.ArgumentParser):
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return the exit code; say a user's error in one sentence."""
     try:
-        args = _parser().parse_args(_called(sys.argv) if argv is None else argv)
-        return args.run(args) or 0
+        try:
+            args = _parser().parse_args(_called(sys.argv) if argv is None else argv)
+            return args.run(args) or 0
+        finally:
+            sys.stdout.flush()  # while a reader that left can still be heard of
     except ValueError as error:
         return _fail(str(error), 2)
     except BrokenPipeError:

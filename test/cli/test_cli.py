@@ -14,6 +14,7 @@
 """The command line says errors in one sentence and imports only what it needs."""
 
 from importlib import import_module
+import os
 import re
 import subprocess
 import sys
@@ -142,11 +143,16 @@ def test_every_command_has_help(name, capsys):
     assert f'usage: graph_depth_refiner {name}' in capsys.readouterr().out
 
 
-def test_a_reader_that_leaves_is_no_error():
-    line = f'{sys.executable} -m graph_depth_refiner config | head -1; echo "${{PIPESTATUS[0]}}"'
-    done = subprocess.run(['bash', '-c', line], capture_output=True, text=True)
+@pytest.mark.parametrize('argv', [['config'], ['--help']])  # more and less than a buffer
+def test_a_reader_that_leaves_is_no_error(argv):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, '-m', 'graph_depth_refiner', *argv], stdout=writer,
+        stderr=subprocess.PIPE, text=True)
+    os.close(writer)
     assert done.stderr == ''
-    assert done.stdout.endswith('\n0\n')
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize('argv', [['config'], ['--help'], ['benchmark', '--help']])
