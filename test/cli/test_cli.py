@@ -149,7 +149,7 @@ def test_a_reader_that_leaves_is_no_error(argv):
     os.close(reader)
     done = subprocess.run(
         [sys.executable, '-m', 'graph_depth_refiner', *argv], stdout=writer,
-        stderr=subprocess.PIPE, text=True)
+        stderr=subprocess.PIPE, text=True, env={**os.environ, 'PYTHONUNBUFFERED': ''})
     os.close(writer)
     assert done.stderr == ''
     assert done.returncode == 0
