@@ -180,35 +180,55 @@ def test_arbitrary_small_frames(height, width, depths, confidences, pixels, base
 # ------------------------------------------------- steps that go wrong
 
 
+# a hundred times the noise
+WILD_STEPS = {'solver.learning_rate': 100.0, 'solver.rate_decay': 1.0, 'solver.iterations': 3}
+
+
+def test_steps_that_raise_the_energy_are_not_taken():
+    frame = frame_of(wall((24, 32), 2.0))
+    refined = refine(frame, RefinerConfig().with_values(**WILD_STEPS))
+    without_steps = refine(frame, RefinerConfig().with_values(**{'solver.iterations': 0}))
+    assert refined.status is Status.REFINED and refined.iterations == 0
+    assert refined.energy == without_steps.energy
+    assert np.allclose(refined.depth, without_steps.depth, rtol=1e-6)
+
+
 def test_a_frame_that_gets_worse_is_returned_as_it_came():
-    # steps of a hundred times the noise cannot but raise the energy
+    # without a prior nothing has a lower energy than the measurement, neither the planes that
+    # are fitted to it nor what wild steps make of them
     depth = wall((24, 32), 2.0)
     depth[3:5, 4:9] = 0
     frame = frame_of(depth)
-    refined = refine(frame, RefinerConfig().with_values(
-        **{'solver.learning_rate': 100.0, 'solver.rate_decay': 1.0, 'solver.iterations': 3}))
-    assert refined.status is Status.WORSE
+    refiner = DepthRefiner(
+        RefinerConfig().with_values(**WILD_STEPS, **{'energy.reg_lambda': 0.0}), device='cpu')
+    refined = check(refiner.refine(frame), frame)
+    assert refined.status is Status.WORSE and refined.iterations == 0
+    assert refined.reset == 'energy did not fall' and refiner.state.history is None
     assert np.array_equal(refined.depth, np.where(depth > 0, depth, np.nan), equal_nan=True)
     assert (refined.provenance[depth > 0] == Provenance.MEASURED).all()
 
 
-def test_a_step_that_is_not_finite_is_undone_counted_and_forgotten(monkeypatch):
+@pytest.mark.parametrize('before, stand', [
+    (9, 9),  # the steps before it stand
+    (3, 0)])  # too few: ADAM went uphill first, and the planes it started from are the result
+def test_a_step_that_is_not_finite_is_undone_counted_and_forgotten(monkeypatch, before, stand):
     refiner = DepthRefiner(device='cpu')
     frame = frame_of(wall((24, 32), 2.0))
     good = check(refiner.refine(frame), frame)
-    assert good.status is Status.REFINED
+    assert good.status is Status.REFINED and good.iterations == 10
 
     solver = refiner._kernels.adam
     steps = solver.steps
 
     def poisoned(state, rates, slope_share):
-        steps(state, [*rates[:3], np.nan, *rates[4:]], slope_share)
+        steps(state, [*rates[:before], np.nan, *rates[before + 1:]], slope_share)
 
     refiner.reset()
     monkeypatch.setattr(solver, 'steps', poisoned)
     refined = check(refiner.refine(frame), frame)
     assert refined.status is Status.DIVERGED
-    assert refined.iterations == 3  # the three before it stand, none after it is taken
+    assert refined.iterations == stand  # none after it is taken
+    assert refiner.state.history is None
     monkeypatch.undo()
     assert check(refiner.refine(frame), frame).status is Status.REFINED  # no NaN is carried on
 
