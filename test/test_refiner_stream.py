@@ -133,7 +133,8 @@ def test_any_number_of_steps_is_a_result(views, steps):
     for view in views[:3]:
         refined = refiner.refine(view.frame)
     assert refined.iterations == steps
-    assert np.isfinite(refined.depth).mean() > 0.99 and error(refined, view) < 1
+    measured = view.frame.depth > 0
+    assert np.isfinite(refined.depth[measured]).all() and error(refined, view) < 1
 
 
 def test_a_spent_budget_stops_the_steps(views):
@@ -156,7 +157,10 @@ def test_a_scene_a_hundred_times_larger_comes_out_a_hundred_times_larger(views, 
             moved[:3, 3] *= 100
         one = near.refine(frame)
         other = far.refine(replace(frame, depth=100 * frame.depth, pose=moved))
-    ratio = other.depth / (100 * one.depth)
+    unknown = np.isnan(one.depth)  # wide holes
+    if pose:
+        assert np.array_equal(np.isnan(other.depth), unknown)
+    ratio = (other.depth / (100 * one.depth))[~unknown]
     # rounding may turn a choice of planes here and there, and with it an estimated motion a little
     assert (np.abs(ratio - 1) < 1e-3).mean() > (0.995 if pose else 0.98)
     assert np.nanmean(np.abs(ratio - 1)) < 1e-3
