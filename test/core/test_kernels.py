@@ -60,7 +60,7 @@ def distance(one, other):
     ('paper', (53, 37), {'solver.iterations': 20, 'solver.method': 'irls'})])
 def test_variants_agree_on_whole_frames(name, size, values):
     """
-    To 1e-4 in depth and 1e-3 in normals, but for at most 2 % of the pixels.
+    To 1e-4 in depth and 2e-3 in normals, but for at most 2 % of the pixels.
 
     ADAM divides the gradient by its own size: where that is nothing but rounding the step is
     too, which shows more in slopes than in depth, and the more the larger the steps are.
@@ -76,7 +76,7 @@ def test_variants_agree_on_whole_frames(name, size, values):
         assert flipped[known].mean() < 0.02
         same = known & ~flipped
         assert distance(fused.depth[same], plain.depth[same]) < 1e-4
-        assert distance(fused.normals[same], plain.normals[same]) < 1e-3
+        assert distance(fused.normals[same], plain.normals[same]) < 2e-3
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')

@@ -26,7 +26,8 @@ from graph_depth_refiner.frame import Intrinsics
 
 SHAPE = (48, 64)
 SIGMA = 1e-3
-NOISE = NoiseModel(SIGMA, 0.0, SIGMA)
+NOISE = NoiseModel(SIGMA, 0.0, 0.1 * SIGMA)  # alike over many pixels
+INDEPENDENT = NoiseModel(SIGMA, 0.0, SIGMA)
 ONES = np.ones(SHAPE, np.float32)
 GREY = np.full(SHAPE, 100, np.uint8)
 CAMERA = Intrinsics(60.0, 60.0, 32.0, 24.0)
@@ -37,11 +38,11 @@ def wall(value=0.5):
     return ramp_planes(SHAPE, value, 0, 0)
 
 
-def fuse(k, d, planes, frames, m=ONES, grey=GREY, flow=0.0, limit=NO_LIMIT):
+def fuse(k, d, planes, frames, m=ONES, grey=GREY, flow=0.0, limit=NO_LIMIT, noise=NOISE):
     """Return what is fused, as numpy arrays."""
     obs = Observation(*map(k.array, (d, m, m, grey)), grey, CAMERA, 0.0, None, False)
     warped = tuple(map(k.array, (planes, frames, GREY[None])))
-    found = temporal.fuse(k, obs, warped, NOISE, flow, limit)
+    found = temporal.fuse(k, obs, warped, noise, flow, limit)
     return temporal.Fused(*map(k.numpy, (found.d, found.frames, found.history)), found.kept)
 
 
@@ -150,8 +151,8 @@ def test_unseen_pixels_keep_their_value_for_a_while(kernels):
         fused = fuse(kernels, 0 * ONES, wall(), frames, m=0 * ONES)
         frames, count = fused.frames, count + 1
         assert (fused.d == np.where(frames > 0, np.float32(0.5), 0)).all()
-    # 8 * 0.85^12 is 1.14, one less than a frame
-    assert count == 13
+    # 8 * 0.9^19 is 1.08, and once more is less than a frame
+    assert count == 20
 
 
 def test_under_motion_they_are_forgotten_sooner(kernels):
@@ -159,13 +160,24 @@ def test_under_motion_they_are_forgotten_sooner(kernels):
     assert fused.frames == pytest.approx(8 * temporal.UNSEEN_SHARE / 2)
 
 
-def test_under_motion_a_slope_counts_less_than_a_wall(kernels):
-    # misplaced by 0.02 * 25 = 0.5 px: on a slope of 4e-3 per pixel that is two deviations, so
-    # that 9 frames count for 9 / (1 + 9 * 4)
-    slope = ramp_planes(SHAPE, 0.5, 4e-3, 0)
-    fused = fuse(kernels, slope[0], slope, 9 * ONES, flow=25.0)
-    assert fused.frames[:, 1:-1] == pytest.approx(1 + 9 / 37, rel=1e-3)
-    assert fuse(kernels, wall()[0], wall(), 9 * ONES, flow=25.0).frames == pytest.approx(10)
+def test_under_motion_a_rough_history_counts_less_than_a_plane(kernels):
+    # misplaced by 0.05 * 10 = 0.5 px: with steps of 4e-3 beyond the plane that is two deviations,
+    # so that 9 frames count for 9 / (1 + 9 * 4); a slope that the plane knows of costs nothing
+    rough, slope = wall(), ramp_planes(SHAPE, 0.5, 4e-3, 0)
+    rough[0, :, ::2] += np.float32(4e-3)
+    fused = fuse(kernels, rough[0], rough, 9 * ONES, flow=10.0)
+    assert fused.frames == pytest.approx(1 + 9 / 37, rel=1e-3)
+    assert fuse(kernels, slope[0], slope, 9 * ONES, flow=10.0).frames == pytest.approx(10)
+
+
+def test_a_small_shift_is_a_change_where_noise_is_independent(kernels):
+    # a deviation off everywhere: five of those of a mean over 25 pixels, if each errs on its own
+    d = wall()[0]
+    d[:, 32:] += np.float32(SIGMA)
+    alike, independent = (
+        fuse(kernels, d, wall(), 20 * ONES, noise=noise) for noise in (NOISE, INDEPENDENT))
+    assert (alike.frames == 21).all()
+    assert (independent.frames[:, 34:] == 1).all() and (independent.frames[:, :29] == 21).all()
 
 
 def test_without_a_history_the_measurement_is_all(kernels):
@@ -190,7 +202,7 @@ def test_variants_agree(variants, shape):
     assert np.allclose(*sums, atol=1e-5)
     bias = temporal.bias_field(sums[0], 3.0)
     grey, other = rng.integers(90, 110, (2, *shape)).astype(np.uint8)
-    found = [run(k, k.fuse, d, m, grey, planes, frames, other, bias, noise, 3.0, 15.0, 0.5)
+    found = [run(k, k.fuse, d, m, grey, planes, frames, other, bias, noise, 3.0, 15.0, 1.0)
              for k in variants]
     # a gate may fall to either side by rounding
     for one, two in zip(*(each[:3] for each in found)):

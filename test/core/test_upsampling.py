@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scenes import ramp_planes, run
@@ -156,7 +158,7 @@ def seen(k, d, scale):
     image = np.full((*d.shape, 3), 128, np.uint8)
     depth = np.where(d > 0, 1 / np.where(d > 0, d, 1), 0).astype(np.float32)
     obs = observe(k, Frame(image, depth, CAMERA), RefinerConfig())
-    return obs, downsample_image(k, obs, RefinerConfig().with_values(**{'solver.scale': scale}))
+    return obs, replace(downsample_image(k, obs, RefinerConfig()), scale=scale)
 
 
 @pytest.mark.parametrize('scale', [1, 2])
