@@ -195,7 +195,7 @@ def test_what_the_past_was_good_for_is_noted():
     work.process(job(depth=float('nan')))  # has no noise, and ends the history
     assert (work.recent.newest('noise_floor'), work.recent.newest('noise_share')) == (floor, share)
     work.process(job(depth=2.0))
-    assert work.resets.snapshot() == {'first frame': 2}
+    assert work.resets.snapshot() == {'first frame': 2, 'no valid depth': 1}
 
 
 def test_without_a_temporal_part_there_are_no_resets():
