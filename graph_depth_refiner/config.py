@@ -425,6 +425,7 @@ STEREO = {
     'cleaning.joint_median': True, 'holes.fill': 'all',
     'holes.method': 'occlusion',
     'planes.width': 3.0, 'planes.guided': True,
+    'energy.reg_lambda': 7.5, 'energy.reg_alpha': 5.5,
     'solver.iterations': 20, 'solver.learning_rate': 0.6, 'solver.slope_rate': 0.1,
     'solver.scale': 2,  # a matcher's windows are larger, its maps need no finer solution
 }
