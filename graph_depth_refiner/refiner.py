@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import math
 import time
 
@@ -99,15 +99,17 @@ class DepthRefiner:
         self.state = State()
 
     def warm_up(self, shape: tuple[int, int] = (240, 320)) -> None:
-        """Load or compile every kernel by refining a rough wall twice; nothing of it is kept."""
+        """Load or compile every kernel by refining a rough wall; nothing of it is kept."""
         state = self.state
         rng = np.random.default_rng(0)
         wall = Frame(
             rng.integers(0, 255, (*shape, 3), np.uint8),
             rng.normal(1.0, 0.01, shape).astype(np.float32),
             Intrinsics(shape[1], shape[1], shape[1] / 2, shape[0] / 2))
-        for _ in range(2):  # the second has a history
-            self.refine(wall)
+        aside = np.eye(4)
+        aside[0, 3] = 0.01  # metres
+        for pose in (None, np.eye(4), aside):  # a history at rest, and one that moves
+            self.refine(replace(wall, pose=pose))
         self.state = state
 
     def refine(self, frame: Frame) -> Refined:

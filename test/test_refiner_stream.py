@@ -272,6 +272,17 @@ def test_what_earlier_frames_saw_fills_a_wide_hole():
     assert np.median(refined.confidence[hole]) == pytest.approx(4.25 / 5.25, abs=0.02)
 
 
+def test_a_hole_that_nobody_saw_does_not_shrink_at_rest():
+    depth = np.full(WALL, 2.0)
+    hole = np.s_[40:56, 60:80]  # the history may fill it, but knows nothing
+    depth[hole] = 0
+    refiner = DepthRefiner()
+    for number in range(12):
+        refined = refiner.refine(wall(number, depth))
+    assert refined.history_frames > 8
+    assert (refined.provenance[hole] == Provenance.UNKNOWN).all()
+
+
 @pytest.mark.parametrize('name', PRESETS)
 def test_every_preset_takes_the_same_path(name):
     refiner = DepthRefiner(preset(name, **{'solver.iterations': 30}))

@@ -97,9 +97,11 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
         return alone._replace(reset='motion unknown')
     matrix, typical = motion.matrix, positive_median(k.numpy(obs.d))
     flow = image_flow(matrix, obs.intrinsics, obs.d.shape, typical)
+    warped = history.planes, history.frames, history.grey[None]
     if flow < AT_REST:
-        matrix, flow = np.eye(4), 0.0
-    warped = k.warp(history.planes, history.frames, history.grey[None], matrix, obs.intrinsics)
+        matrix, flow = np.eye(4), 0.0  # as it is: no cracks to close, and no holes
+    else:
+        warped = k.warp(*warped, matrix, obs.intrinsics)
     if noise.frames == 0 and not noise.fixed:  # nothing is gated by a guess
         noise = _learned(k, noise, obs, warped[0][0], warped[1], np.inf)
     fused = temporal.fuse(k, obs, warped, noise, flow, config.temporal.evidence_limit)
