@@ -13,6 +13,7 @@
 # limitations under the License.
 """The node over DDS: what it publishes, parameters, services, signals, several at once."""
 
+from dataclasses import replace
 
 from node_bench import Bench, call, frame, NodeProcess, parameters, running
 import numpy as np
@@ -41,8 +42,18 @@ def bench(node_and_bench):
     return node_and_bench[1]
 
 
+HOLE = frame().depth == 0  # too wide to be filled
+
+
+def with_narrow_hole():
+    """Return the usual frame with one more hole, narrow enough to be filled."""
+    depth = frame().depth.copy()
+    depth[32:35, 40:43] = 0
+    return replace(frame(), depth=depth)
+
+
 def test_outputs_carry_the_header_and_agree(bench):
-    bench.refines('points')
+    bench.refines('points', of=with_narrow_hole())
     stamp = max(bench.heard['points'])
     bench.wait_for(
         lambda: all(stamp in heard for heard in bench.heard.values()), 'all outputs')
@@ -55,11 +66,21 @@ def test_outputs_carry_the_header_and_agree(bench):
         'depth_refined/provenance': 'mono8', 'normals/image': '32FC3',
         'normals/image_color': 'rgb8'}
     depth, _ = decode_depth(found['depth_refined/image'], 10 ** 6)
+    np.testing.assert_allclose(depth[~HOLE], 2, atol=0.1)
     cloud = np.frombuffer(found['points'].data, np.float32).reshape(48, 64, 8)
-    np.testing.assert_allclose(cloud[..., 2], depth, atol=0.0006)  # millimetres
-    np.testing.assert_allclose(depth, 2, atol=0.1)
-    provenance = np.frombuffer(found['depth_refined/provenance'].data, np.uint8)
-    assert (provenance.reshape(48, 64)[16:24, 21:32] == Provenance.FILLED).all()
+    np.testing.assert_allclose(cloud[~HOLE, 2], depth[~HOLE], atol=0.0006)  # millimetres
+    provenance = np.frombuffer(
+        found['depth_refined/provenance'].data, np.uint8).reshape(48, 64)
+    assert (provenance[32:35, 40:43] == Provenance.FILLED).all()
+    # what nobody measured is unknown in every output
+    assert (provenance[HOLE] == Provenance.UNKNOWN).all()
+    assert (depth[HOLE] == 0).all() and np.isnan(cloud[HOLE, :3]).all()
+    confidence = np.frombuffer(found['depth_refined/confidence'].data, np.float32)
+    measured = with_narrow_hole().depth > 0
+    assert (confidence.reshape(48, 64)[HOLE] == 0).all()
+    assert (confidence.reshape(48, 64)[measured] > 0).all()
+    normals = np.frombuffer(found['normals/image'].data, np.float32).reshape(48, 64, 3)
+    assert np.array_equal(np.isnan(normals).any(-1), HOLE)
     assert found['depth_refined/camera_info'].k[0] == 60
 
 
@@ -71,18 +92,23 @@ def test_depth_comes_back_as_it_came(bench, encoding):
     answer = bench.refines(depth={
         'encoding': encoding, 'step': 64 * data.itemsize, 'data': data.tobytes()})
     assert answer.encoding == encoding
-    np.testing.assert_allclose(decode_depth(answer, 10 ** 6)[0], 2, atol=0.1)
+    depth = decode_depth(answer, 10 ** 6)[0]
+    np.testing.assert_allclose(depth[~HOLE], 2, atol=0.1)
+    unknown = 0 if encoding == 'mono16' else np.nan
+    np.testing.assert_array_equal(depth[HOLE], unknown)
 
 
 def test_disabled_means_unchanged(bench):
     assert call(bench, SetBool, '/refiner_node/enable', SetBool.Request(data=False)).success
-    answer = bench.refines(only={'depth'})  # waits for nothing else
+    given = with_narrow_hole()
+    answer = bench.refines(only={'depth'}, of=given)  # waits for nothing else
     # no history, no noise: the bytes themselves
-    assert answer.data == bench.refines(only={'depth'}).data
-    assert np.frombuffer(answer.data, np.uint16).reshape(48, 64)[20, 25] == 0
+    assert answer.data == bench.refines(only={'depth'}, of=given).data
+    assert np.frombuffer(answer.data, np.uint16).reshape(48, 64)[33, 41] == 0
     assert call(bench, SetBool, '/refiner_node/enable', SetBool.Request(data=True)).success
     bench.wait_for(
-        lambda: np.frombuffer(bench.refines().data, np.uint16).reshape(48, 64)[20, 25] > 0,
+        lambda: np.frombuffer(
+            bench.refines(of=given).data, np.uint16).reshape(48, 64)[33, 41] > 0,
         'the hole to be filled again')
 
 
