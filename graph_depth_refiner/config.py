@@ -266,9 +266,9 @@ class Holes(Group):
         'small', 'Which holes are filled: none, those that are narrow or that earlier frames '
         'saw, or all', choices=('none', 'small', 'all'))
     max_width: int = tunable(
-        4, 'Holes narrower than this are small', unit='px', low=0, high=1000)
+        4, 'Holes of up to this width are small', unit='px', low=0, high=1000)
     history_width: int = tunable(
-        40, 'Holes narrower than this are filled with what earlier frames saw there',
+        40, 'Holes of up to this width are filled with what earlier frames saw there',
         unit='px', low=0, high=10000)
     method: str = tunable(
         'smooth', 'How all holes are filled: smoothly, with the farther side, or by telling '

@@ -16,7 +16,8 @@ Forward warping of planes along a rigid motion, with a z-buffer.
 
 A plane <q, P> = 1 becomes q' = R q / (1 + <R q, t>) under P' = R P + t, exactly. Of the planes
 that land on a pixel the nearest stays (z-buffer); a crack between them takes the nearest plane
-of its four neighbours, and counts for little: beside a depth edge it may be of another surface.
+of its four neighbours if planes landed on two opposite sides of it, and counts for little:
+beside a depth edge it may be of another surface.
 """
 
 from __future__ import annotations

@@ -77,6 +77,14 @@ def _splat_nearest(target, near, source, depth):
             source[t] = i
 
 
+@njit(nogil=True, cache=True)
+def _between(source, y, x):
+    """Tell whether something landed on two opposite sides of a pixel."""
+    height, width = source.shape
+    return (0 < x < width - 1 and source[y, x - 1] >= 0 and source[y, x + 1] >= 0) or (
+        0 < y < height - 1 and source[y - 1, x] >= 0 and source[y + 1, x] >= 0)
+
+
 @njit(parallel=True, nogil=True, cache=True)
 def _gather(source, moved, n, color, warped, frame_count, seen):
     """Bring what lands on each pixel there; a crack takes the nearer of its neighbours."""
@@ -85,7 +93,7 @@ def _gather(source, moved, n, color, warped, frame_count, seen):
         for x in range(width):
             best = source[y, x]
             from_y, from_x = y, x
-            if best < 0:
+            if best < 0 and _between(source, y, x):
                 near = np.float32(0)
                 for side in range(4):
                     v = y + (side == 0) - (side == 1)

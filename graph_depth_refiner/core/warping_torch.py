@@ -78,13 +78,16 @@ def _nearest(target, near):
 
 
 def _without_cracks(source, near):
-    """Let pixels that nothing landed on take the nearest plane of their four neighbours."""
+    """Let pixels between others that something landed on take the nearest plane around them."""
+    left, right, up, down = (
+        neighbour(source + 1, sy, sx) > 0 for sy, sx in ((0, -1), (0, 1), (-1, 0), (1, 0)))
+    crack = (source < 0) & ((left & right) | (up & down))
     dy, dx, best = torch.zeros_like(near), torch.zeros_like(near), torch.zeros_like(near)
     filled = source
     for sy, sx in ((1, 0), (-1, 0), (0, 1), (0, -1)):
         other = neighbour(source + 1, sy, sx) - 1
         value = torch.where(other >= 0, near.flatten()[other.clamp(min=0)], 0)
-        better = (source < 0) & (value > best)
+        better = crack & (value > best)
         best = torch.where(better, value, best)
         filled = torch.where(better, other, filled)
         dy, dx = torch.where(better, -sy, dy), torch.where(better, -sx, dx)

@@ -54,6 +54,17 @@ def test_a_plane_is_warped_exactly(kernels):
     assert np.abs(warped - expected)[:, seen].max() < 1e-6
 
 
+def test_a_hole_does_not_close_from_its_rim(kernels):
+    # ten times to and fro by less than half a pixel: nothing lands elsewhere
+    frames, planes = np.ones(SHAPE, np.float32), plane_map(np.array([0.0, 0.0, 0.5]))
+    frames[10:30, 20:40] = 0
+    color, hole = np.zeros((1, *SHAPE), np.uint8), frames == 0
+    for step in range(10):
+        matrix = rigid((0, 0, 0), (0.01 * (-1) ** step, 0, 0))
+        planes, frames, color = run(kernels, kernels.warp, planes, frames, color, matrix, K)
+    assert (frames[hole] == 0).all()
+
+
 def test_standing_still_changes_nothing(kernels):
     x = plane_map(np.array([0.1, 0.05, 0.5]))
     color = np.random.default_rng(0).integers(0, 255, (3, *SHAPE)).astype(np.uint8)
