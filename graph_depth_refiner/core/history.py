@@ -32,7 +32,7 @@ from graph_depth_refiner.core.statistics import positive_median
 from graph_depth_refiner.core.types import Memory, Solution
 from graph_depth_refiner.frame import Intrinsics
 
-LEAST_KEPT = 0.25  # share of the history in sight that must be kept, or the scene is another
+LEAST_KEPT = 0.4  # share of the history in sight that must be kept, or the scene is another
 AT_REST = 0.1  # pixels: a motion of less is that of a camera at rest
 SAMPLING = 4  # pixels between those that teach the noise
 LEARNING_GATE = 6.0  # standard deviations: a residual of more is of another surface

@@ -66,20 +66,18 @@ def upsample(k: Kernels, planes: Array, level: Level, present: Present, obs: Obs
         return planes
     d = k.numpy(present.d)
     sigma = present.noise.sigma(positive_median(d))
-    slope = k.numpy(abs(planes[1]) + abs(planes[2]))
-    return planes * k.array(fillable(d, k.numpy(obs.d) > 0, sigma, slope, config))
+    return planes * k.array(fillable(d, k.numpy(obs.d) > 0, sigma, config))
 
 
-def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, slope: np.ndarray,
-             config: RefinerConfig) -> np.ndarray:
+def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerConfig
+             ) -> np.ndarray:
     """
     Return which pixels, H W, may have a value: 1 or 0.
 
     Those are the measured ones; those of holes as narrow as `holes.history_width` that the
     history knows, d being above 0 there; and those of holes as narrow as `holes.max_width`
-    around which all that is known is one surface, of a `slope` per pixel, H W: across a depth
-    edge nobody knows which side a pixel is on. A hole is as narrow as a width where no larger
-    square fits into it.
+    around which all that is known is one surface: across a depth edge nobody knows which side
+    a pixel is on. A hole is as narrow as a width where no larger square fits into it.
     """
     holes, mask = config.holes, measured.astype(np.float32)
     if holes.fill == 'none':
@@ -89,7 +87,7 @@ def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, slope: np.ndarra
     around = np.ones((side, side), np.uint8)
     nearest = cv2.dilate(d, around)
     farthest = -cv2.dilate(np.where(d > 0, -d, np.float32(-np.inf)), around)
-    one_surface = nearest - farthest <= ONE_SURFACE * sigma + side * slope
+    one_surface = nearest - farthest <= ONE_SURFACE * sigma
     return np.maximum(known, _closed(known, holes.max_width) * one_surface)
 
 
