@@ -35,7 +35,6 @@ SLOPE_WIDTH = 12.0  # the same for the last fit of slopes
 RIDGE = 0.05  # pixels^2, keeps slopes finite where few pixels are close
 FADE = 0.5  # of the radius: standard deviation of the weight by distance
 FILLED_WEIGHT = 0.1  # frames that a filled value counts for
-MOST_FRAMES = 16.0  # error that is the same in all frames is not averaged away
 
 
 def fit_planes(k: Kernels, d: Array, frames: Array, sigma: Array, slopes: Array | None = None,
