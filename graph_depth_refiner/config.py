@@ -294,9 +294,12 @@ class Planes(Group):
     start: bool = tunable(
         True, 'Start from planes fitted around every pixel')
     width: float = tunable(
-        6.0, 'Distance from such a plane beyond which a pixel is of another surface, in '
+        4.0, 'Distance from such a plane beyond which a pixel is of another surface, in '
         'standard deviations', low=0.1, high=1e3)
     slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
+    passes: int = tunable(
+        3, 'Passes that smooth planes where wide windows are planar, each twice as wide as the '
+        'one before', low=0, high=5)
     final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
     guided: bool = tunable(
         False, 'At full resolution choose between the planes around a pixel by its colour '
@@ -340,7 +343,7 @@ class Energy(Group):
         'planar', "Norms of the regulariser: the paper's, NLTGV, or l2 over a neighbourhood",
         choices=('planar', 'nltgv', 'neighbourhood'))
     reg_lambda: float = tunable(
-        3.0, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
+        2.0, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
     reg_lambda_coarse: float = tunable(
         0.0, 'The same at the coarser levels; 0 is as at the finest', low=0.0, high=1e4)
     reg_alpha: float = tunable(
@@ -425,6 +428,7 @@ STEREO = {
     'cleaning.joint_median': True, 'holes.fill': 'all',
     'holes.method': 'occlusion',
     'planes.width': 3.0, 'planes.guided': True,
+    'planes.passes': 0,  # half a pixel of disparity, its unit, hides too much that is curved
     'energy.reg_lambda': 7.5, 'energy.reg_alpha': 5.5,
     'solver.iterations': 20, 'solver.learning_rate': 0.6, 'solver.slope_rate': 0.1,
     'solver.scale': 2,  # a matcher's windows are larger, its maps need no finer solution

@@ -126,6 +126,7 @@ class Kernels(NamedTuple):
     # where to begin
     first_slopes: Callable[[Array, Array, Array], Array]
     fit_local_planes: Callable[[Array, Array, Array, Array], Array]
+    atrous_pass: Callable[[Array, Array, Array, int], Array]
     geodesic_fill: Callable[[Array, Array, Array, float, Array], None]  # in place
     fill_background: Callable[[Array, Array], Array]
     fill_occluded: Callable[[Array, Array, Array], Array]
@@ -156,6 +157,7 @@ def numba_kernels() -> Kernels:
     compile_once()
     from graph_depth_refiner.core import (
         adam_numba,
+        atrous_numba,
         downsampling_numba,
         edge_gating_numba,
         geodesic_fill_numba,
@@ -187,6 +189,7 @@ def numba_kernels() -> Kernels:
         normalise=patch_graph_numba.normalise,
         first_slopes=local_planes_numba.first_slopes,
         fit_local_planes=local_planes_numba.fit_local_planes,
+        atrous_pass=atrous_numba.atrous_pass,
         geodesic_fill=geodesic_fill_numba.geodesic_fill,
         fill_background=inpainting_numba.fill_background,
         fill_occluded=inpainting_numba.fill_occluded,
@@ -212,6 +215,7 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
     from graph_depth_refiner.core import (
         adam_compiled,
         adam_torch,
+        atrous_torch,
         downsampling_torch,
         edge_gating_torch,
         geodesic_fill_torch,
@@ -250,6 +254,7 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
         normalise=patch_graph_torch.normalise,
         first_slopes=local_planes_torch.first_slopes,
         fit_local_planes=local_planes_torch.fit_local_planes,
+        atrous_pass=atrous_torch.atrous_pass,
         geodesic_fill=geodesic_fill_torch.geodesic_fill,
         fill_background=inpainting_torch.fill_background,
         fill_occluded=inpainting_torch.fill_occluded,
