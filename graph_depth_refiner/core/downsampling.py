@@ -93,5 +93,7 @@ def downsample(k: Kernels, d: Array, frames: Array, noise: NoiseModel, scale: in
         d, frames = k.merge_blocks(d, frames, SUPPORT * unit)
         scale //= 2
     behind = positive_median(k.numpy(frames)) or 1.0
-    return Level(d, frames, fused_sigma(noise, d, frames), unit,
+    sigma = fused_sigma(noise, d, frames)
+    # what will be filled has no deviation of its own, and none at all where all is a share
+    return Level(d, frames, k.where(d > 0, sigma, 0 * sigma + unit), unit,
                  float(fused_sigma(noise, np.float32(typical), np.float32(behind))), independent)
