@@ -21,6 +21,7 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from graph_depth_refiner.cli import main as cli
 
@@ -91,6 +92,21 @@ def test_dependencies_are_what_is_imported():
     optional = {'torch', 'rosbags', 'ruamel', 'distributed', 'OpenEXR', 'pyrealsense2'}
     needed = {keys.get(name, name) for name in imported([PACKAGE, 'launch']) - optional}
     assert needed == {one.text for one in manifest().iter('exec_depend')}
+
+
+@pytest.mark.parametrize('path', [
+    *sorted((ROOT / '.github').rglob('*.yml')), ROOT / 'rosdoc2.yaml',
+    ROOT / '.devcontainer/devcontainer.json'], ids=lambda path: path.name)
+def test_files_of_the_release_are_well_formed(path):
+    assert all(list(yaml.safe_load_all(path.read_text())))  # JSON is YAML too
+
+
+def test_ci_runs_on_every_distribution():
+    jobs = yaml.safe_load((ROOT / '.github/workflows/ci.yml').read_text())['jobs']
+    tried = [one['distro'] for one in jobs['ros']['strategy']['matrix']['include']]
+    assert tried == ['humble', 'jazzy', 'kilted', 'rolling']
+    for run in re.findall(r'run: (\.?\w+/\w+)', (ROOT / '.github/workflows/ci.yml').read_text()):
+        assert (ROOT / run).is_file(), run
 
 
 def test_every_command_has_an_executable():
