@@ -55,7 +55,7 @@ def explain(words: str) -> str:
 
 
 def kept_pins(constraints: list[str]) -> list[str]:
-    """Return the pins of what the surrounding Python lacks, and its own NumPy and torch as pins."""
+    """Return the pins of what the surrounding Python lacks, and its own NumPy and torch."""
     own = [f'{name}=={_installed(name)}' for name in ('numpy', 'torch') if _installed(name)]
     free = NUMBA if _installed('numpy') else ()  # one that goes with that NumPy
     names = {line: re.split('[=;]', line)[0] for line in constraints}

@@ -36,9 +36,9 @@ for name in ('realtime', 'stereo', 'paper'):
 
 def run(missing, device):
     """Return what a process says that lacks some modules."""
+    code = f'import sys; sys.path[:0] = {sys.path!r}\n{CODE}'
     return subprocess.run(
-        [sys.executable, '-c', f'import sys; sys.path[:0] = {sys.path!r}\n{CODE}', missing, device],
-        capture_output=True, text=True)
+        [sys.executable, '-c', code, missing, device], capture_output=True, text=True)
 
 
 def test_a_cpu_refines_without():
