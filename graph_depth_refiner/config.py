@@ -493,6 +493,9 @@ class NodeConfig(Tunables):
         'raw', 'Transport of the image', choices=('raw', 'compressed'), fixed=True)
     depth_image_transport: str = tunable(
         'raw', 'Transport of the depth image', choices=('raw', 'compressedDepth'), fixed=True)
+    compressed_outputs: bool = tunable(
+        False, 'Also offer depth_refined/image/compressedDepth, '
+        'depth_refined/provenance/compressed and normals/image_color/compressed', fixed=True)
     use_confidence: str = tunable(
         'auto', 'Wait for a confidence image with every depth image; auto: while somebody '
         'publishes one', choices=('auto', 'always', 'never'), fixed=True)

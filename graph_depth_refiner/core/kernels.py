@@ -323,7 +323,9 @@ def _found(device: str, backend: str) -> str:
     if device == 'cpu':
         return device
     if find_spec('torch') is None:
-        raise ValueError(f'device: expected auto or cpu where torch is missing, got {device!r}')
+        raise ValueError(
+            f'device: expected auto or cpu, for a GPU needs PyTorch, which is not installed, '
+            f'got {device!r}')
     import torch
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     number = int(device.partition(':')[2] or 0) if device != 'auto' else 0
@@ -340,6 +342,9 @@ def _best(device: str) -> str:
         return 'compiled' if find_spec('triton') else 'torch'
     if find_spec('numba'):
         return 'fused'
+    if not find_spec('torch'):
+        raise ValueError(
+            'backend: expected numba, or torch, to be installed, got neither: pip install numba')
     _warn_once('numba is not installed: plain torch on the CPU is about 50 times slower')
     return 'torch'
 

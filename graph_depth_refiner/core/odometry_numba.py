@@ -104,7 +104,7 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
         j = np.empty(TERMS)
         acc = sums[block]
         acc[:] = 0
-        fuu, fuv, fvv, fur, fvr = 0.0, 0.0, 0.0, 0.0, 0.0
+        fuu = fuv = fvv = fur = fvr = 0.0
         first_y, first_u = (block // across) * BLOCK, (block % across) * BLOCK
         for y in range(first_y + stride // 2, min(first_y + BLOCK, height), stride):
             for u in range(first_u + stride // 2, min(first_u + BLOCK, width), stride):

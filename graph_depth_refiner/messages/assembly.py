@@ -27,7 +27,7 @@ import numpy as np
 
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.frame import Frame, Refined
-from graph_depth_refiner.messages import confidence, conversions, outgoing
+from graph_depth_refiner.messages import compressed, confidence, conversions, outgoing
 from graph_depth_refiner.messages.camera_info import CameraModel, Cameras
 
 
@@ -170,9 +170,22 @@ OUTPUTS: dict[str, Output] = {
         'sensor_msgs', 'Image', lambda a, r: outgoing.normal_color_fields(r.normals)),
     'points': Output(
         'sensor_msgs', 'PointCloud2', lambda a, r: outgoing.cloud_fields(a.frame, r)),
+    # named as image_transport names them
+    'depth_refined/image/compressedDepth': Output(
+        'sensor_msgs', 'CompressedImage',
+        lambda a, r: outgoing.compressed_depth_fields(r.depth, a.encoding)),
+    'depth_refined/provenance/compressed': Output(
+        'sensor_msgs', 'CompressedImage', lambda a, r: compressed.picture_fields(
+            outgoing.image_fields(r.provenance, 'mono8'), 'png')),
+    'normals/image_color/compressed': Output(
+        'sensor_msgs', 'CompressedImage', lambda a, r: compressed.picture_fields(
+            outgoing.normal_color_fields(r.normals), 'jpeg')),
 }
 
 
-def output_topics(disparity: bool) -> list[str]:
+def output_topics(disparity: bool, compressed: bool = False) -> list[str]:
     """Return the topics that are published for depth or for disparity coming in."""
-    return [topic for topic in OUTPUTS if disparity or topic != 'disparity_refined']
+    return [
+        topic for topic, output in OUTPUTS.items()
+        if (disparity or topic != 'disparity_refined')
+        and (compressed or output.type_name != 'CompressedImage')]

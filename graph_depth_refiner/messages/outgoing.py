@@ -27,6 +27,7 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
+from graph_depth_refiner.messages import compressed
 from graph_depth_refiner.messages.camera_info import CameraModel
 from graph_depth_refiner.messages.kernels import kernels
 
@@ -58,6 +59,11 @@ def depth_fields(depth: np.ndarray, encoding: str) -> dict[str, Any]:
         return image_fields(stored, encoding)
     return image_fields(depth.astype({'32FC1': 'f4', '64FC1': 'f8'}[encoding], copy=False),
                         encoding)
+
+
+def compressed_depth_fields(depth: np.ndarray, encoding: str) -> dict[str, Any]:
+    """Return the same as a CompressedImage of the transport compressedDepth."""
+    return compressed.depth_fields(depth, depth_fields(depth, encoding))
 
 
 def normals_fields(normals: np.ndarray) -> dict[str, Any]:

@@ -72,8 +72,8 @@ class Pipeline:
 
     def advertise(self) -> None:
         """Advertise outputs and services."""
-        self.outputs = OutputTopics(
-            self.node, output_topics(self.depth_role == 'disparity'))
+        self.outputs = OutputTopics(self.node, output_topics(
+            self.depth_role == 'disparity', self._settings.node.compressed_outputs))
         self._entities = [
             self.node.create_service(Trigger, '~/reset', self._reset),
             self.node.create_service(SetBool, '~/enable', self._enable)]

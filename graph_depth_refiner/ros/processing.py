@@ -33,13 +33,20 @@ from graph_depth_refiner.messages.assembly import (
     OUTPUTS,
 )
 from graph_depth_refiner.messages.conversions import seconds
-from graph_depth_refiner.messages.outgoing import camera_info_fields, depth_fields, warm_up
+from graph_depth_refiner.messages.outgoing import (
+    camera_info_fields,
+    compressed_depth_fields,
+    depth_fields,
+    warm_up,
+)
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.shedding import Shedder
 from graph_depth_refiner.ros.watch import Recent
 from graph_depth_refiner.ros.worker import Ledger
 
 WARM_UP_SHAPE = (240, 320)
+AS_DEPTH = {'depth_refined/image': depth_fields,
+            'depth_refined/image/compressedDepth': compressed_depth_fields}
 URGENT = {'depth_refined/image', 'depth_refined/camera_info', 'disparity_refined'}
 
 
@@ -227,10 +234,10 @@ class Processor:
             elif topic == 'disparity_refined' or (
                     topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')):
                 self._outlet.forward(topic, inputs.depth)
-            elif topic == 'depth_refined/image':
+            elif topic in AS_DEPTH:
                 depth, encoding, _ = decode_depth(inputs.depth, config)
                 known = np.where(depth > 0, depth, np.float32(np.nan))
-                self._outlet.publish(topic, header, depth_fields(known, encoding))
+                self._outlet.publish(topic, header, AS_DEPTH[topic](known, encoding))
 
     def _follow(self, job: Job) -> None:
         """Start anew with the stream; drop what was learnt before."""

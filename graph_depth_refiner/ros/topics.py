@@ -178,6 +178,14 @@ def _values(endpoints: list[Any], policy: str) -> str:
     return ' or '.join(sorted(value.name.lower() for value in found if hasattr(value, 'name')))
 
 
+def _published(node: Any, topic: str) -> str:
+    """Return the full name of an output; a transport follows the name of what it compresses."""
+    base, _, transport = topic.rpartition('/')
+    if base in OUTPUTS:
+        return f'{node.resolve_topic_name(base)}/{transport}'
+    return node.resolve_topic_name(topic)
+
+
 class OutputTopics:
     """The publishers; reliable unless overridden."""
 
@@ -187,16 +195,17 @@ class OutputTopics:
         self._kinds = {
             topic: message_type(OUTPUTS[topic].package, OUTPUTS[topic].type_name)
             for topic in topics}
+        self._names = {topic: _published(node, topic) for topic in topics}
         self._publishers = {
             topic: _with_quality(
-                f'qos_overrides.{node.resolve_topic_name(topic)}.publisher', OUTPUT_QUALITY,
-                partial(node.create_publisher, kind, topic),
+                f'qos_overrides.{self._names[topic]}.publisher', OUTPUT_QUALITY,
+                partial(node.create_publisher, kind, self._names[topic]),
                 event_callbacks=PublisherEventCallbacks(
                     incompatible_qos=partial(self._incompatible, topic)))
             for topic, kind in self._kinds.items()}
 
     def _incompatible(self, topic: str, event: Any) -> None:
-        name = self._node.resolve_topic_name(topic)
+        name = self._names[topic]
         policy = qos_policy_name_from_kind(event.last_policy_kind).lower()
         wanted = _values(self._node.get_subscriptions_info_by_topic(name), policy)
         self._node.get_logger().error(

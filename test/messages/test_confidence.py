@@ -75,7 +75,7 @@ def test_jumps_and_outliers_are_trusted_less():
     depth[20, 10] *= 1.5  # a flying pixel
     confidence = derived(depth)
     assert (confidence[1:-1, 29:31] <= 0.3).all()
-    assert confidence[20, 10] <= 0.1
+    assert confidence[20, 10] <= np.float32(0.1)
     assert (confidence[25:35, 5:25] == 1).mean() > 0.98
 
 
