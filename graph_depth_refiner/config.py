@@ -398,6 +398,9 @@ class RefinerConfig(Tunables):
     backend: str = tunable(
         'auto', 'Implementation: fused kernels on a CPU, plain torch, or compiled torch',
         choices=('auto', 'fused', 'torch', 'compiled'))
+    threads: int = tunable(
+        0, 'Most threads of the fused kernels; 0: one or one per core, by what other work leaves '
+        'of the cores. Results do not depend on it', low=0, high=1024)
     depth: Depth = Depth()
     cleaning: Cleaning = Cleaning()
     noise: Noise = Noise()
@@ -442,6 +445,14 @@ def preset(name: str, **values: Any) -> RefinerConfig:
     if name not in PRESETS:
         raise ValueError(f'preset: expected one of {", ".join(PRESETS)}, got {name!r}')
     return RefinerConfig().with_values(**PRESETS[name]).with_values(**values)
+
+
+def nearest_preset(config: RefinerConfig) -> str:
+    """Name the preset from which the fewest values differ."""
+    def differing(name: str) -> int:
+        other = preset(name)
+        return sum(config.value(one) != other.value(one) for one in config.tunables())
+    return min(PRESETS, key=differing)
 
 
 # ------------------------------------------------------------------------- node

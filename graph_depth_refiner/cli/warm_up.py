@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
         config = config_from(argparse.Namespace(preset=name, set=args.set))
         for rows in ROWS:
             DepthRefiner(config, args.device).warm_up((rows, COLUMNS))
-    # the same kernels whatever the preset
-    irls = RefinerConfig().with_values(**{'solver.method': 'irls'})
-    DepthRefiner(irls, args.device).warm_up((ROWS[0], COLUMNS))
+    if args.preset == ALL:  # its kernels are the same whatever the preset
+        irls = RefinerConfig().with_values(**{'solver.method': 'irls'})
+        DepthRefiner(irls, args.device).warm_up((ROWS[0], COLUMNS))
     outgoing.warm_up()
     _decode_a_pixel()
     print(f'kernels ready after {time.perf_counter() - start:.1f} s')

@@ -111,6 +111,7 @@ class Diagnostics:
             status.add(f'status {name}', str(count))
         refiner = processor.refiner
         status.add('device', refiner.device if refiner else 'not started')
+        status.add('threads', str(refiner.threads.number if refiner else 0))
         status.add('memory (MB)', f'{resident_megabytes():.0f}')
         if refiner and refiner.device.startswith('cuda'):
             status.add('device memory (MB)', f'{device_megabytes():.0f}')
