@@ -477,6 +477,18 @@ class Confidence(Group):
 
 
 @dataclass(frozen=True)
+class Points(Group):
+    """What the cloud holds."""
+
+    group = 'points'
+    fields: str = tunable(
+        'all', 'Fields of a point: x, y, z (12 bytes); and colour (16 bytes); and normal and '
+        'curvature (32 bytes)', choices=('xyz', 'xyzrgb', 'all'))
+    decimation: int = tunable(
+        1, 'Every how manyth pixel of every how manyth row becomes a point', low=1, high=64)
+
+
+@dataclass(frozen=True)
 class NodeConfig(Tunables):
     """What the ROS 2 node does around the refinement."""
 
@@ -540,3 +552,4 @@ class NodeConfig(Tunables):
         True, 'Under overload take fewer steps, then solve at a lower resolution')
 
     confidence: Confidence = Confidence()
+    points: Points = Points()

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 import time
 from typing import Any, Protocol
 
@@ -31,9 +32,10 @@ from graph_depth_refiner.messages.assembly import (
     decode_depth,
     Inputs,
     OUTPUTS,
+    warm_up,
 )
 from graph_depth_refiner.messages.conversions import seconds
-from graph_depth_refiner.messages.outgoing import camera_info_fields, depth_fields, warm_up
+from graph_depth_refiner.messages.outgoing import camera_info_fields, depth_fields, Room
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.shedding import Shedder
 from graph_depth_refiner.ros.watch import Recent
@@ -68,8 +70,8 @@ class Outlet(Protocol):
     def wanted(self) -> list[str]:
         """Return the topics somebody listens to."""
 
-    def publish(self, topic: str, header: Any, fields: dict[str, Any]) -> None:
-        """Publish a message made of these fields."""
+    def publish(self, topic: str, header: Any, make: Callable[[Room], dict[str, Any]]) -> None:
+        """Publish a message of the fields that `make` returns."""
 
     def forward(self, topic: str, message: Any) -> None:
         """Publish a message as it is."""
@@ -192,7 +194,7 @@ class Processor:
         header = assembled.inputs.depth.header
         for topic, output in OUTPUTS.items():
             if topic in topics:
-                self._outlet.publish(topic, header, output.fields(assembled, refined))
+                self._outlet.publish(topic, header, partial(output.fields, assembled, refined))
 
     def _note(self, job: Job, assembled: Assembled, refined: Refined) -> None:
         latency = time.perf_counter() - job.arrival
@@ -223,14 +225,15 @@ class Processor:
         for topic in wanted:
             if topic == 'depth_refined/camera_info':
                 if inputs.camera_info:
-                    self._outlet.publish(topic, header, camera_info_fields(inputs.camera_info))
+                    info = camera_info_fields(inputs.camera_info)
+                    self._outlet.publish(topic, header, partial(_as_is, info))
             elif topic == 'disparity_refined' or (
                     topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')):
                 self._outlet.forward(topic, inputs.depth)
             elif topic == 'depth_refined/image':
                 depth, encoding, _ = decode_depth(inputs.depth, config)
                 known = np.where(depth > 0, depth, np.float32(np.nan))
-                self._outlet.publish(topic, header, depth_fields(known, encoding))
+                self._outlet.publish(topic, header, partial(depth_fields, known, encoding))
 
     def _follow(self, job: Job) -> None:
         """Start anew with the stream; drop what was learnt before."""
@@ -248,3 +251,7 @@ class Processor:
             f'depth: expected frames younger than {config.max_age:g} s (max_age), got '
             f'{age:.3g} s; set use_sim_time for recordings')
         return True
+
+
+def _as_is(fields: dict[str, Any], room: Room) -> dict[str, Any]:
+    return fields

@@ -40,7 +40,8 @@ from stereo_msgs.msg import DisparityImage
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.assembly import OUTPUTS
 from graph_depth_refiner.messages.conversions import seconds
-from graph_depth_refiner.ros.messages import filled, message_type
+from graph_depth_refiner.messages.outgoing import Room
+from graph_depth_refiner.ros.messages import KeptMessage, message_type
 from graph_depth_refiner.ros.node_main import one_line
 from graph_depth_refiner.ros.watch import TopicWatch
 
@@ -184,16 +185,17 @@ class OutputTopics:
     def __init__(self, node: Any, topics: list[str]) -> None:
         """Advertise the topics."""
         self._node = node
-        self._kinds = {
+        kinds = {
             topic: message_type(OUTPUTS[topic].package, OUTPUTS[topic].type_name)
             for topic in topics}
+        self._messages = {topic: KeptMessage(kind) for topic, kind in kinds.items()}
         self._publishers = {
             topic: _with_quality(
                 f'qos_overrides.{node.resolve_topic_name(topic)}.publisher', OUTPUT_QUALITY,
                 partial(node.create_publisher, kind, topic),
                 event_callbacks=PublisherEventCallbacks(
                     incompatible_qos=partial(self._incompatible, topic)))
-            for topic, kind in self._kinds.items()}
+            for topic, kind in kinds.items()}
 
     def _incompatible(self, topic: str, event: Any) -> None:
         name = self._node.resolve_topic_name(topic)
@@ -210,9 +212,9 @@ class OutputTopics:
             topic for topic, publisher in self._publishers.items()
             if publisher.get_subscription_count()]
 
-    def publish(self, topic: str, header: Any, fields: dict[str, Any]) -> None:
-        """Publish a message made of these fields."""
-        self.forward(topic, filled(self._kinds[topic], header, fields))
+    def publish(self, topic: str, header: Any, make: Callable[[Room], dict[str, Any]]) -> None:
+        """Publish the fields that are made in the memory of the message before."""
+        self.forward(topic, self._messages[topic].filled(header, make))
 
     def forward(self, topic: str, message: Any) -> None:
         """Publish a message as it is."""
