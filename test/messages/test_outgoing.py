@@ -13,6 +13,7 @@
 # limitations under the License.
 """Refined arrays as the fields of messages."""
 
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -173,11 +174,10 @@ def test_a_kept_message_is_as_a_new_one_and_keeps_its_memory():
         depth = rng.uniform(1, 3, shape).astype(np.float32)
         for encoding in ('16UC1', '32FC1'):
             header = Header(frame_id=str(rng.integers(100)))
-            message = kept.filled(header, lambda room: outgoing.depth_fields(
-                depth, encoding, room))
+            message = kept.filled(header, partial(outgoing.depth_fields, depth, encoding))
             assert message == filled(Image, header, outgoing.depth_fields(depth, encoding))
     for _ in range(2):
-        message = kept.filled(HEADER, lambda room: outgoing.depth_fields(depth, '32FC1', room))
+        message = kept.filled(HEADER, partial(outgoing.depth_fields, depth, '32FC1'))
         memory.add(message.data.buffer_info())
     assert len(memory) == 1
 
@@ -187,14 +187,14 @@ def test_a_kept_disparity_and_a_kept_cloud():
     depth = np.float32([[5.0, 10.0, np.nan]])
     kept = KeptMessage(DisparityImage)
     for _ in range(2):
-        message = kept.filled(HEADER, lambda room: outgoing.disparity_fields(depth, source, room))
+        message = kept.filled(HEADER, partial(outgoing.disparity_fields, depth, source))
         assert message == filled(
             DisparityImage, HEADER, outgoing.disparity_fields(depth, source))
     cloud, frame = KeptMessage(PointCloud2), Frame(np.zeros((2, 2), np.uint8), np.ones(
         (2, 2), np.float32), CAMERA)
     for config in (Points(), Points('xyz'), Points()):
         given = frame, refined(np.ones((2, 2))), config
-        message = cloud.filled(HEADER, lambda room: outgoing.cloud_fields(*given, room))
+        message = cloud.filled(HEADER, partial(outgoing.cloud_fields, *given))
         assert message == filled(PointCloud2, HEADER, outgoing.cloud_fields(*given))
 
 
