@@ -548,6 +548,11 @@ class NodeConfig(Tunables):
         True, 'Warn where image or camera_info have another frame_id than the depth')
 
     # load
+    lazy: bool = tunable(
+        True, 'Subscribe to the inputs only while somebody listens to an output')
+    while_loading: str = tunable(
+        'wait', 'Frames that come while kernels are compiled or loaded: the newest one waits, or '
+        'all depth is passed through unchanged', choices=('wait', 'pass'))
     shed_load: bool = tunable(
         True, 'Under overload take fewer steps, then solve at a lower resolution')
 

@@ -150,6 +150,12 @@ class Processor:
         elif fate == 'refined':
             self.shedder.observe(job.period, time.perf_counter() - started)
 
+    def pass_on(self, job: Job) -> None:
+        """Publish the depth of a job as it came, in whatever thread, while preparing."""
+        wanted = self._outlet.wanted()
+        self._pass_on(job.inputs, self._settings().node, wanted)
+        self.ledger.count('passed' if wanted else 'no_subscriber')
+
     def _fate(self, job: Job, settings: Settings) -> str:
         """Do what is to be done, and say what that was."""
         if self._too_old(job, settings.node):

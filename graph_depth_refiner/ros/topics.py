@@ -60,7 +60,7 @@ OVERRIDABLE = (
 
 
 class InputTopic:
-    """One subscription: watches it, and explains publishers it cannot hear."""
+    """One subscription, ended and begun again: watches it, explains whom it cannot hear."""
 
     def __init__(self, node: Any, role: str, kind: type, topic: str,
                  on_message: Callable[[str, Any], None]) -> None:
@@ -70,10 +70,12 @@ class InputTopic:
         self._unmet = ''  # the QoS policy of the newest publisher that does not match
         self._node, self._on_message = node, on_message
         self.name = _resolved(node, role, topic)
-        self._subscription = _with_quality(
-            f'qos_overrides.{self.name}.subscription', qos_profile_sensor_data,
+        self._create = partial(
+            _with_quality, f'qos_overrides.{self.name}.subscription', qos_profile_sensor_data,
             partial(node.create_subscription, kind, topic, self._receive),
             event_callbacks=SubscriptionEventCallbacks(incompatible_qos=self._incompatible))
+        self._subscription = self._create()
+        self._quality = self._subscription.qos_profile
 
     @property
     def publishers(self) -> int:
@@ -83,9 +85,8 @@ class InputTopic:
     @property
     def incompatible(self) -> str:
         """Name the QoS policy that a publisher does not meet, as long as there is one."""
-        mine = self._subscription.qos_profile
         matches = (
-            qos_check_compatible(one.qos_profile, mine)[0] != QoSCompatibility.ERROR
+            qos_check_compatible(one.qos_profile, self._quality)[0] != QoSCompatibility.ERROR
             for one in self._node.get_publishers_info_by_topic(self.name))
         return '' if all(matches) else self._unmet
 
@@ -101,9 +102,17 @@ class InputTopic:
         return (f'set parameter qos_overrides.{self.name}.subscription.{policy} to '
                 f'{offered or "what the publisher offers"}, or change the publisher')
 
+    def listen(self, wanted: bool) -> None:
+        """Begin or end the subscription; what was counted stays."""
+        if wanted and self._subscription is None:
+            self._subscription = self._create()
+        elif not wanted and self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+            self._subscription = None
+
     def destroy(self) -> None:
         """End the subscription."""
-        self._node.destroy_subscription(self._subscription)
+        self.listen(False)
 
     def _receive(self, message: Any) -> None:
         self.watch.note(seconds(message.header.stamp), time.monotonic())
@@ -211,6 +220,10 @@ class OutputTopics:
         return [
             topic for topic, publisher in self._publishers.items()
             if publisher.get_subscription_count()]
+
+    def any_wanted(self) -> bool:
+        """Tell whether somebody listens to anything."""
+        return any(one.get_subscription_count() for one in self._publishers.values())
 
     def publish(self, topic: str, header: Any, make: Callable[[Room], dict[str, Any]]) -> None:
         """Publish the fields that are made in the memory of the message before."""
