@@ -401,6 +401,9 @@ class RefinerConfig(Tunables):
     backend: str = tunable(
         'auto', 'Implementation: fused kernels on a CPU, plain torch, or compiled torch',
         choices=('auto', 'fused', 'torch', 'compiled'))
+    threads: int = tunable(
+        0, 'Most threads of the fused kernels; 0: one or one per core, by what other work leaves '
+        'of the cores. Results do not depend on it', low=0, high=1024)
     depth: Depth = Depth()
     cleaning: Cleaning = Cleaning()
     noise: Noise = Noise()
@@ -448,6 +451,14 @@ def preset(name: str, **values: Any) -> RefinerConfig:
     return RefinerConfig().with_values(**PRESETS[name]).with_values(**values)
 
 
+def nearest_preset(config: RefinerConfig) -> str:
+    """Name the preset from which the fewest values differ."""
+    def differing(name: str) -> int:
+        other = preset(name)
+        return sum(config.value(one) != other.value(one) for one in config.tunables())
+    return min(PRESETS, key=differing)
+
+
 # ------------------------------------------------------------------------- node
 
 @dataclass(frozen=True)
@@ -467,6 +478,18 @@ class Confidence(Group):
     threshold: float = tunable(
         -1.0, "Confidence below this counts as none; negative is the preset's",
         low=-1.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class Points(Group):
+    """What the cloud holds."""
+
+    group = 'points'
+    fields: str = tunable(
+        'all', 'Fields of a point: x, y, z (12 bytes); and colour (16 bytes); and normal and '
+        'curvature (32 bytes)', choices=('xyz', 'xyzrgb', 'all'))
+    decimation: int = tunable(
+        1, 'Every how manyth pixel of every how manyth row becomes a point', low=1, high=64)
 
 
 @dataclass(frozen=True)
@@ -532,7 +555,13 @@ class NodeConfig(Tunables):
         True, 'Warn where image or camera_info have another frame_id than the depth')
 
     # load
+    lazy: bool = tunable(
+        True, 'Subscribe to the inputs only while somebody listens to an output')
+    while_loading: str = tunable(
+        'wait', 'Frames that come while kernels are compiled or loaded: the newest one waits, or '
+        'all depth is passed through unchanged', choices=('wait', 'pass'))
     shed_load: bool = tunable(
         True, 'Under overload take fewer steps, then solve at a lower resolution')
 
     confidence: Confidence = Confidence()
+    points: Points = Points()

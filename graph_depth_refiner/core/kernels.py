@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, Protocol, TYPE_CHECKING
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.jit.compile_once import compile_once, warm_up_arguments
 from graph_depth_refiner.core.types import Memory, Terms
 from graph_depth_refiner.frame import Intrinsics
 
@@ -153,8 +154,6 @@ class Kernels(NamedTuple):
 @cache
 def numba_kernels() -> Kernels:
     """Return the kernels for a CPU; torch is not imported."""
-    from graph_depth_refiner.core.jit.compile_once import compile_once
-    compile_once()
     from graph_depth_refiner.core import (
         adam_numba,
         atrous_numba,
@@ -292,9 +291,15 @@ def choose(device: str = 'auto', backend: str = 'auto') -> Choice:
     return Choice(backend, device)
 
 
-def make(choice: Choice) -> Kernels:
-    """Return the chosen kernels; numba or torch is imported when this is first called."""
+def make(choice: Choice, compiled: tuple[str, ...] = ()) -> Kernels:
+    """
+    Return the chosen kernels; numba or torch is imported when this is first called.
+
+    Those for a CPU are compiled and stored before, as the arguments of the command warm-up say
+    (`compile_once.warm_up_arguments`).
+    """
     if choice.backend == 'fused':
+        compile_once(compiled or warm_up_arguments(RefinerConfig()))
         return numba_kernels()
     return torch_kernels(choice.device, choice.backend == 'compiled')
 
