@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +24,10 @@ import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
 
-# numbers of coefficients that OpenCV takes, by distortion model
-COEFFICIENTS = {'plumb_bob': (4, 5), 'rational_polynomial': (8, 12, 14)}
+# numbers of coefficients that OpenCV takes; drivers call 8 of them plumb_bob, too
+BROWN = (4, 5, 8, 12, 14)
+FISHEYE = 'equidistant'
+COEFFICIENTS = {'plumb_bob': BROWN, 'rational_polynomial': BROWN, FISHEYE: (4,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,7 @@ def camera_model(info: Any, shape: tuple[int, int], distortion: str) -> CameraMo
     """Check a CameraInfo message against the depth and turn it into a model."""
     matrix = _window(info, shape)
     coefficients = np.asarray(info.d, float)
-    distorted = bool(np.any(coefficients)) or not _is_pinhole(info.distortion_model)
+    distorted = bool(np.any(coefficients)) or not is_pinhole(info.distortion_model)
     if not distorted or distortion == 'rectified':
         return CameraModel(_intrinsics(_projection(info), matrix))
     if distortion == 'refuse':
@@ -96,23 +99,28 @@ def camera_model(info: Any, shape: tuple[int, int], distortion: str) -> CameraMo
     camera = np.array([
         [intrinsics.fx, 0, intrinsics.cx], [0, intrinsics.fy, intrinsics.cy], [0, 0, 1]])
     # the same camera without its distortion; a rotation would change what depth means
-    maps = cv2.initUndistortRectifyMap(
-        camera, coefficients, None, camera, shape[::-1], cv2.CV_32FC1)
+    maps = _undistortion(info.distortion_model)(
+        camera, coefficients, np.eye(3), camera, shape[::-1], cv2.CV_32FC1)
     return CameraModel(intrinsics, maps)
 
 
-def _is_pinhole(model: str) -> bool:
-    return model in COEFFICIENTS or model in ('', 'none')
+def is_pinhole(model: str) -> bool:
+    """Say whether a camera of this model and no coefficients but 0 has no distortion."""
+    return model in ('plumb_bob', 'rational_polynomial', '', 'none')
+
+
+def _undistortion(model: str) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    return (cv2.fisheye if model == FISHEYE else cv2).initUndistortRectifyMap
 
 
 def _check_coefficients(model: str, coefficients: np.ndarray) -> None:
     if model not in COEFFICIENTS:
         raise ValueError(
-            'camera_info.distortion_model: expected plumb_bob, rational_polynomial or no '
+            f'camera_info.distortion_model: expected {", ".join(COEFFICIENTS)} or no '
             f'distortion, got {model!r}')
     if coefficients.size not in COEFFICIENTS[model] or not np.isfinite(coefficients).all():
         raise ValueError(
-            f'camera_info.d: expected {" or ".join(map(str, COEFFICIENTS[model]))} finite '
+            f'camera_info.d: expected {", ".join(map(str, COEFFICIENTS[model]))} finite '
             f'numbers for {model}, got {coefficients.tolist()}')
 
 
