@@ -482,13 +482,28 @@ class NodeConfig(Tunables):
     camera_pose_topic: str = tunable(
         '', 'Name of the pose (PoseStamped) of the optical frame in a fixed frame, '
         'known from odometry; empty: the motion is estimated from the frames', fixed=True)
+    odometry_topic: str = tunable(
+        '', 'Name of odometry (nav_msgs/Odometry) of the body that carries the camera, instead of '
+        'camera_pose_topic', fixed=True)
+    camera_in_body: str = tunable(
+        '', "Place of the optical frame in the body of the odometry, 'x y z qx qy qz qw' (m); "
+        'empty: TF knows it', fixed=True)
+    fixed_frame: str = tunable(
+        '', 'Frame of TF, such as odom, in which the camera moves, instead of a topic of poses',
+        fixed=True)
+    pose_timeout: float = tunable(
+        0.05, 'Longest time a frame waits for its pose or transform', unit='s', low=0.0, high=10.0)
+    image_info_topic: str = tunable(
+        '', 'Name of the calibration of the image, needed where its frame is not that of the '
+        'depth', fixed=True)
     input_kind: str = tunable(
         'depth', 'What comes in: a depth or a disparity image',
         choices=('depth', 'disparity'), fixed=True)
     image_transport: str = tunable(
         'raw', 'Transport of the image', choices=('raw', 'compressed'), fixed=True)
     depth_image_transport: str = tunable(
-        'raw', 'Transport of the depth image', choices=('raw', 'compressedDepth'), fixed=True)
+        'raw', 'Transport of the depth image; compressed: lossless PNG or TIFF only',
+        choices=('raw', 'compressedDepth', 'compressed'), fixed=True)
     use_confidence: str = tunable(
         'auto', 'Wait for a confidence image with every depth image; auto: while somebody '
         'publishes one', choices=('auto', 'always', 'never'), fixed=True)
@@ -517,12 +532,19 @@ class NodeConfig(Tunables):
     distortion: str = tunable(
         'refuse', 'Input whose camera_info has distortion: refuse it, undistort it, or take '
         'it as rectified already', choices=('refuse', 'undistort', 'rectified'))
+    depth_scale: float = tunable(
+        0.0, 'Metres of one unit of the depth image; 0: 0.001 for integers, 1 for floats, as '
+        'REP 118 has it. What comes out is in the units of REP 118', unit='m', low=0.0, high=1e3)
     baseline: float = tunable(
         0.0, 'Distance of the two cameras where depth comes from stereo; 0 is unknown',
         unit='m', low=0.0, high=100.0)
 
     check_frames: bool = tunable(
-        True, 'Warn where image or camera_info have another frame_id than the depth')
+        True, 'An image of another frame_id than the depth is brought into the depth camera by '
+        'TF, or refused where that does not know the two; false: it is taken as registered')
+    depth_in_image: str = tunable(
+        '', "Place of the depth camera in that of the image, 'x y z qx qy qz qw' (m), optical "
+        'frames; empty: TF knows it where their frame_id differs')
 
     # load
     shed_load: bool = tunable(

@@ -225,7 +225,8 @@ class Processor:
                 if inputs.camera_info:
                     self._outlet.publish(topic, header, camera_info_fields(inputs.camera_info))
             elif topic == 'disparity_refined' or (
-                    topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')):
+                    topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')
+                    and not config.depth_scale):
                 self._outlet.forward(topic, inputs.depth)
             elif topic == 'depth_refined/image':
                 depth, encoding, _ = decode_depth(inputs.depth, config)

@@ -17,6 +17,7 @@ from node_bench import frame
 import numpy as np
 import pytest
 from sensor_msgs.msg import Image
+from std_msgs.msg import Header
 
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.frame import Refined, Status
@@ -114,13 +115,29 @@ def test_known_baseline_reaches_the_camera():
     assert assembled(inputs(), baseline=0.05).frame.intrinsics.baseline == 0.05
 
 
+@pytest.mark.parametrize('encoding, dtype', [('16UC1', np.uint16), ('32FC1', np.float32)])
+def test_infrared_and_amplitude_guide(encoding, dtype):
+    grey = frame().image[..., 0].astype(dtype) * 4  # ten bits
+    image = Image(height=48, width=64, encoding=encoding, step=64 * grey.itemsize,
+                  data=grey.tobytes())
+    assembler = Assembler(steady=True)
+    for times in (1, 0.5):  # a darker scene does not change the range
+        image.data = (grey * times).astype(dtype).tobytes()
+        found = assembler.assemble(inputs(image=image), NodeConfig()).frame.image
+        np.testing.assert_allclose(found / 65535, grey * times / 1024, atol=0.002)
+
+
+def test_the_unit_of_the_depth():
+    found = assembled(inputs(), depth_scale=0.0001).frame.depth
+    np.testing.assert_allclose(found, frame().depth / 10, atol=0.0006)
+
+
 def test_doubts_are_about_frames_of_reference():
     given = inputs()
     assert not given.doubts()
-    given.image.header.frame_id = 'elsewhere'
-    assert len(inputs(image=given.image).doubts()) == 1
-    assert "image.header.frame_id: expected 'camera_optical_frame'" in \
-        inputs(image=given.image).doubts()[0]
+    given.camera_info.header = Header(frame_id='elsewhere')
+    doubt, = given.doubts()
+    assert doubt.startswith("camera_info.header.frame_id: expected 'camera_optical_frame' as of")
 
 
 def test_every_output_can_be_filled():
