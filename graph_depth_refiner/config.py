@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+import math
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
@@ -465,6 +466,20 @@ class Confidence(Group):
         low=-1.0, high=1.0)
 
 
+def transform_numbers(name: str, text: str) -> list[float]:
+    """Return the seven numbers of a text 'x y z qx qy qz qw', none where it is empty."""
+    try:
+        numbers = [float(word) for word in text.replace(',', ' ').split()]
+    except ValueError:
+        numbers = [math.nan]
+    turn = math.hypot(*numbers[3:])
+    if numbers and not (len(numbers) == 7 and 0.5 < turn < 2 and all(map(math.isfinite, numbers))):
+        raise ValueError(
+            f"{name}: expected seven numbers 'x y z qx qy qz qw', metres and a quaternion, got "
+            f'{_shown(text)}')
+    return numbers
+
+
 @dataclass(frozen=True)
 class NodeConfig(Tunables):
     """What the ROS 2 node does around the refinement."""
@@ -492,7 +507,7 @@ class NodeConfig(Tunables):
         '', 'Frame of TF, such as odom, in which the camera moves, instead of a topic of poses',
         fixed=True)
     pose_timeout: float = tunable(
-        0.05, 'Longest time a frame waits for its pose or transform', unit='s', low=0.0, high=10.0)
+        0.05, 'Longest time a frame waits for its pose or transform', unit='s', low=0.0, high=1.0)
     image_info_topic: str = tunable(
         '', 'Name of the calibration of the image, needed where its frame is not that of the '
         'depth', fixed=True)
@@ -551,3 +566,9 @@ class NodeConfig(Tunables):
         True, 'Under overload take fewer steps, then solve at a lower resolution')
 
     confidence: Confidence = Confidence()
+
+    def __post_init__(self) -> None:
+        """Check every value, and the texts that are transforms."""
+        super().__post_init__()
+        for name in ('camera_in_body', 'depth_in_image'):
+            transform_numbers(name, getattr(self, name))

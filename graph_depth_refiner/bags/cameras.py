@@ -49,7 +49,8 @@ def read_camera(name: str) -> dict[str, Any]:
     path = Path(name) if name.endswith(SUFFIX) else (config_folder() or Path()) / (name + SUFFIX)
     if not path.is_file():
         raise ValueError(
-            f'camera: expected one of {", ".join(camera_names())} or a {SUFFIX} file, got {name!r}')
+            f'camera: expected one of {", ".join(camera_names())} or a {SUFFIX} file, '
+            f'got {name!r}')
     try:
         content = YAML(typ='safe').load(path)
         values = content['/**']['ros__parameters']

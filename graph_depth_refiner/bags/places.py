@@ -56,18 +56,18 @@ class BagPlaces:
         config = self._config
         return bool(config.camera_pose_topic or config.odometry_topic or config.fixed_frame)
 
-    def transform(self, target: str, source: str, stamp: float) -> np.ndarray | None:
+    def transform(self, target: str, source: str, stamp: Any) -> np.ndarray | None:
         """Return the matrix (4 4) from `source` to `target`, None where unknown."""
-        return self._tree.lookup(target, source, stamp)
+        return self._tree.lookup(target, source, seconds(stamp))
 
-    def pose(self, frame: str, stamp: float) -> np.ndarray | None:
-        """Return the pose (4 4) of a camera frame in a fixed frame, None where unknown."""
+    def pose(self, frame: str, stamp: Any) -> np.ndarray | None:
+        """Return where a camera frame is in a fixed one, a matrix (4 4); None where unknown."""
         if self._config.camera_pose_topic:
-            return self._poses.at(stamp)
+            return self._poses.at(seconds(stamp))
         if self._config.odometry_topic:
-            return self._by_odometry(frame, stamp)
+            return self._by_odometry(frame, seconds(stamp))
         if self._config.fixed_frame:
-            return self._tree.lookup(self._config.fixed_frame, frame, stamp)
+            return self.transform(self._config.fixed_frame, frame, stamp)
         return None
 
     def _by_odometry(self, frame: str, stamp: float) -> np.ndarray | None:

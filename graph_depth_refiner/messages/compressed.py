@@ -119,8 +119,8 @@ def _depth_format(form: str) -> tuple[str, str]:
     known = encoding in ('16UC1', 'mono16', '32FC1') and codec in ('png', 'rvl', 'plain')
     if not known or (rest and codec != 'plain' and not rest.startswith('compressedDepth')):
         raise ValueError(
-            'depth: expected format "16UC1|mono16|32FC1; compressedDepth png|rvl" or "16UC1|32FC1; '
-            f'png|tiff compressed" (JPEG destroys depth), got {form!r}')
+            'depth: expected format "16UC1|mono16|32FC1; compressedDepth png|rvl" or '
+            f'"16UC1|32FC1; png|tiff compressed" (JPEG destroys depth), got {form!r}')
     return encoding, codec
 
 

@@ -16,44 +16,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.assembly import Inputs
-from graph_depth_refiner.messages.conversions import seconds
 from graph_depth_refiner.messages.registration import is_identity
 from graph_depth_refiner.messages.transforms import parse_transform
 
 
 class Places(Protocol):
-    """What is known of the places of frames, live or from a recording."""
+    """What is known of the places of frames at stamps of messages, live or recorded."""
 
-    def transform(self, target: str, source: str, stamp: float) -> np.ndarray | None:
+    def transform(self, target: str, source: str, stamp: Any) -> np.ndarray | None:
         """Return the matrix (4 4) from `source` to `target`, None where unknown."""
 
-    def pose(self, frame: str, stamp: float) -> np.ndarray | None:
-        """Return the pose (4 4) of a camera frame in a fixed frame, None where unknown."""
+    def pose(self, frame: str, stamp: Any) -> np.ndarray | None:
+        """Return where a camera frame is in a fixed one, a matrix (4 4); None where unknown."""
 
 
 class Nowhere:
     """No place is known."""
 
-    def transform(self, target: str, source: str, stamp: float) -> np.ndarray | None:
+    def transform(self, target: str, source: str, stamp: Any) -> np.ndarray | None:
         """Know no transform."""
         return None
 
-    def pose(self, frame: str, stamp: float) -> np.ndarray | None:
+    def pose(self, frame: str, stamp: Any) -> np.ndarray | None:
         """Know no pose."""
         return None
 
 
 def placed(inputs: Inputs, config: NodeConfig, places: Places) -> Inputs:
     """Return the messages with the places of their cameras; ValueError where one is needed."""
-    frame, stamp = inputs.depth.header.frame_id, seconds(inputs.depth.header.stamp)
+    header = inputs.depth.header
     return replace(
-        inputs, image_motion=image_motion(inputs, config, places), pose=places.pose(frame, stamp))
+        inputs, image_motion=image_motion(inputs, config, places),
+        pose=places.pose(header.frame_id, header.stamp))
 
 
 def image_motion(inputs: Inputs, config: NodeConfig, places: Places) -> np.ndarray | None:
@@ -68,7 +68,7 @@ def image_motion(inputs: Inputs, config: NodeConfig, places: Places) -> np.ndarr
     if motion is None:
         if not config.check_frames or depth == image or not (depth and image):
             return None
-        motion = places.transform(image, depth, seconds(inputs.depth.header.stamp))
+        motion = places.transform(image, depth, inputs.depth.header.stamp)
     if motion is None:
         raise ValueError(
             f'image.header.frame_id: expected {depth!r} as of the depth, or a transform from it '

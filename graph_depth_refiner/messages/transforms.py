@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from graph_depth_refiner.config import transform_numbers
+
 # seconds; poses further apart say little about what lies between them
 LONGEST_GAP = 0.5
 ROW = 7  # x y z of the position, x y z w of the orientation
@@ -70,16 +72,8 @@ def transform_row(name: str, transform: Any) -> np.ndarray:
 
 def parse_transform(name: str, text: str) -> np.ndarray | None:
     """Return the matrix (4 4) of a text 'x y z qx qy qz qw', None where it is empty."""
-    if not text.strip():
-        return None
-    try:
-        numbers = [float(word) for word in text.replace(',', ' ').split()]
-    except ValueError:
-        numbers = []
-    if len(numbers) != ROW:
-        raise ValueError(
-            f"{name}: expected seven numbers 'x y z qx qy qz qw' in metres, got {text!r}")
-    return matrix_of(checked(name, numbers))
+    numbers = transform_numbers(name, text)
+    return matrix_of(checked(name, numbers)) if numbers else None
 
 
 def interpolated(before: np.ndarray, after: np.ndarray, share: float) -> np.ndarray:
@@ -119,7 +113,7 @@ class Track:
         return self._stamps[-1] if self._stamps else -math.inf
 
     def at(self, stamp: float) -> np.ndarray | None:
-        """Return the matrix (4 4) at a moment between two poses; None before, after and in gaps."""
+        """Return the matrix (4 4) at a moment between two poses; None outside and in gaps."""
         at = bisect_left(self._stamps, stamp)
         if at == len(self._stamps):
             return None

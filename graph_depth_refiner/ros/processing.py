@@ -34,6 +34,7 @@ from graph_depth_refiner.messages.assembly import (
 )
 from graph_depth_refiner.messages.conversions import seconds
 from graph_depth_refiner.messages.outgoing import camera_info_fields, depth_fields, warm_up
+from graph_depth_refiner.messages.placement import Nowhere, placed, Places
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.shedding import Shedder
 from graph_depth_refiner.ros.watch import Recent
@@ -105,8 +106,10 @@ class Processor:
     """Refines jobs one by one, in the worker's thread; sole owner of the refiner."""
 
     def __init__(self, settings: Callable[[], Settings], clock: Callable[[], float],
-                 outlet: Outlet, doubt: Callable[[str], None]) -> None:
+                 outlet: Outlet, doubt: Callable[[str], None],
+                 places: Places | None = None) -> None:
         """Keep the ways out; `clock` tells the time of stamps, `doubt` takes a warning."""
+        self._places = places or Nowhere()
         self._settings, self._clock = settings, clock
         self._outlet, self._doubt = outlet, doubt
         self._assembler = Assembler(steady=True)
@@ -166,7 +169,8 @@ class Processor:
         return 'refined'
 
     def _refine(self, job: Job, settings: Settings, wanted: list[str]) -> None:
-        assembled = self._assembler.assemble(job.inputs, settings.node)
+        inputs = placed(job.inputs, settings.node, self._places)
+        assembled = self._assembler.assemble(inputs, settings.node)
         self.refiner.configure(self.shedder.apply(settings.refiner))
         try:
             refined = self.refiner.refine(assembled.frame)

@@ -142,7 +142,8 @@ def test_wrong_metadata_is_one_sentence(tmp_path, capsys, metadata):
     source = tmp_path / 'in'
     source.mkdir()
     (source / METADATA).write_text(metadata)
-    assert 'expected a recording (a folder' in refused(capsys, 'refine-bag', source, tmp_path / 'o')
+    assert 'expected a recording (a folder' in refused(
+        capsys, 'refine-bag', source, tmp_path / 'o')
 
 
 def test_nothing_there_is_one_sentence(tmp_path, capsys):

@@ -145,7 +145,7 @@ def test_the_space_bar_pauses_and_the_terminal_stays_as_it_was(monkeypatch):
 
 @pytest.mark.parametrize('arguments, sentence', [
     (['no/such/bag'], 'no/such/bag'),
-    ([__file__], 'expected a ROS 2 recording'),
+    ([__file__], 'expected a recording (a folder'),
     (['BAG', '--rate', '0'], 'rate: expected a positive number, got 0'),
 ])
 def test_mistakes_are_said_in_one_sentence(bag, arguments, sentence):

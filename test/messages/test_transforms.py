@@ -71,9 +71,9 @@ def test_what_is_no_pose_is_refused(row, sentence):
 
 def test_text():
     assert parse_transform('place', '') is None
-    matrix = parse_transform('place', '1 2 3, 0 0 2 2')
+    matrix = parse_transform('place', '1 2 3, 0 0 1 1')
     np.testing.assert_allclose(matrix @ [1, 0, 0, 1], [1, 3, 3, 1], atol=1e-12)
-    for text in ('1 2 3', 'a b c d e f g'):
+    for text in ('1 2 3', 'a b c d e f g', '1 2 3 0 0 0 0', '1 2 inf 0 0 0 1'):
         with pytest.raises(ValueError, match="place: expected seven numbers 'x y z qx qy qz qw'"):
             parse_transform('place', text)
 

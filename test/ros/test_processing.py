@@ -178,9 +178,19 @@ def test_while_it_prepares_it_says_so(monkeypatch):
 @pytest.mark.parametrize('check', [True, False])
 def test_frames_of_reference_are_checked_where_wanted(check):
     doubts, given = [], job()
-    given.inputs.image.header.frame_id = 'infrared'
+    given.inputs.camera_info.header.frame_id = 'infrared'
     processor(Outlet('depth_refined/image'), doubts, check_frames=check).process(given)
     assert len(doubts) == check
+
+
+def test_an_image_from_nobody_knows_where_is_refused():
+    given = job()
+    given.inputs.image.header.frame_id = 'infrared'
+    with pytest.raises(ValueError, match="frame_id: expected .* or depth_in_image, got 'inf"):
+        processor(Outlet('depth_refined/image')).process(given)
+    outlet = Outlet('depth_refined/image')
+    processor(outlet, check_frames=False).process(given)
+    assert outlet.heard
 
 
 def test_what_the_past_was_good_for_is_noted():
