@@ -188,30 +188,35 @@ def guess(
                   driver.meaning if driver and chosen == guessed else '')
 
 
-def of_camera(seen: Iterable[Seen], config: NodeConfig) -> dict[str, str]:
-    """Return the topics of a recording that a preset of a camera names, by role."""
+def of_camera(seen: Iterable[Seen], config: NodeConfig, **named: str) -> dict[str, str]:
+    """Return the topics of a recording that a preset of a camera names, or `named`, by role."""
     known = {topic.name: topic for topic in seen}
-    kind = config.input_kind
-    ending = '/' + getattr(config, f'{kind}_topic').lstrip('/')
-    prefixes = {t.base[:-len(ending)] for t in known.values() if t.base.endswith(ending)}
-    wanted = {'depth': getattr(config, f'{kind}_topic'), 'image': config.image_topic,
-              'camera_info': config.camera_info_topic}
-    found = [
-        {role: name for role, topic in wanted.items()
-         if (name := _named(known, f'{prefix}/{topic}'))} for prefix in sorted(prefixes)]
-    whole = [topics for topics in found if len(topics) == len(wanted)]
+    roles = {'depth': f'{config.input_kind}_topic', 'image': 'image_topic',
+             'camera_info': 'camera_info_topic'}
+    wanted = {role: getattr(config, name) for role, name in roles.items() if role not in named}
+    prefixes = {
+        topic.base[:-len(name) - 1] for topic in known.values() for name in wanted.values()
+        if topic.base.endswith(f'/{name}')}
+    found = {
+        prefix: {role: full for role, name in wanted.items()
+                 if (full := _named(known, f'{prefix}/{name}'))} for prefix in sorted(prefixes)}
+    whole = [prefix for prefix, topics in found.items() if len(topics) == len(wanted)]
     if len(whole) != 1:
         raise ValueError(
             f'camera: expected {", ".join(wanted.values())} of one camera in the recording, got '
-            f'{len(whole)} cameras in {_listed(known)}; name them with --depth, --image and '
+            f'{len(whole)} cameras in {_listed(known)}; name topics with --depth, --image and '
             '--camera-info')
-    prefix = whole[0]['depth'][:whole[0]['depth'].rindex(ending)]
-    confidence = f'{prefix}/{config.confidence_topic}'
-    if config.use_confidence != 'never' and confidence in known:
-        whole[0]['confidence'] = confidence
-    elif config.use_confidence == 'always':
-        raise ValueError(f'camera: expected {confidence} in the recording, got {_listed(known)}')
-    return whole[0]
+    return {**found[whole[0]], **_confidence_of(known, whole[0], config), **named}
+
+
+def _confidence_of(known: dict[str, Seen], prefix: str, config: NodeConfig) -> dict[str, str]:
+    """Return the confidence of a camera where it is there and wanted."""
+    name = f'{prefix}/{config.confidence_topic}'
+    if config.use_confidence == 'never':
+        return {}
+    if name not in known and config.use_confidence == 'always':
+        raise ValueError(f'camera: expected {name} in the recording, got {_listed(known)}')
+    return {'confidence': name} if name in known else {}
 
 
 def _named(known: dict[str, Seen], base: str) -> str:
