@@ -161,8 +161,10 @@ def report(summary: Summary) -> int:
         lost += f'; {summary.damaged} messages are too damaged to belong to a frame'
     if summary.left_out:
         lost += f'; topics of types that are not read: {", ".join(summary.left_out)}'
-    posed = f', {summary.posed} with a pose' if summary.posed >= 0 else ''
-    counts = f'{summary.frames} of {summary.total} frames refined{posed}{lost}'
+    poses = '' if summary.poses is None else (
+        f', {summary.poses.get("known", 0)} with a pose, of which the frames corrected '
+        f'{summary.poses.get("corrected", 0)}')
+    counts = f'{summary.frames} of {summary.total} frames refined{poses}{lost}'
     if summary.stopped:
         left = f'closed as a readable recording with {counts}' if summary.readable else (
             'nothing readable was written yet')

@@ -84,7 +84,7 @@ class Position:
     frame: int = 0
     parts: list[dict[str, Any]] = field(default_factory=list)
     skipped: Counter = field(default_factory=Counter)  # frames by reason
-    posed: int = 0  # frames with a pose
+    poses: Counter = field(default_factory=Counter)  # frames with one: known, corrected
     state: Any = None  # of the refiner; None at the beginning
 
 
@@ -101,7 +101,8 @@ class Summary:
     stopped: str = ''  # why it is not complete
     readable: bool = True  # there is a recording, if not a complete one
     already: bool = False  # it was complete before
-    posed: int = -1  # frames with a pose, negative where none were asked for or it is not known
+    # frames with a pose, known and corrected; None where none were asked for, or nobody knows
+    poses: dict[str, int] | None = None
     left_out: tuple[str, ...] = ()  # topics of the source that are not read
 
 
@@ -134,7 +135,7 @@ def refine_bag(
         return Summary(
             job.target, run.done - run.skipped.total(), len(plan.frames), plan.unmatched,
             plan.damaged, dict(run.skipped), run.stopped, (job.target / METADATA).exists(),
-            posed=run.posed if run.places.wanted else -1, left_out=tuple(bag.left_out))
+            poses=dict(run.poses) if run.places.wanted else None, left_out=tuple(bag.left_out))
 
 
 class _Run:
@@ -146,7 +147,7 @@ class _Run:
         self.job, self.bag, self.plan, self.names = job, bag, plan, names
         self.first = self.saved = position
         self.done = position.frame
-        self.skipped, self.posed = Counter(position.skipped), position.posed
+        self.skipped, self.poses = Counter(position.skipped), Counter(position.poses)
         self.places = BagPlaces(bag, job.node_config)
         self.stopped = ''
         self.writer = BagWriter(
@@ -189,7 +190,8 @@ class _Run:
         except ValueError as error:
             self.skipped[str(error)] += 1
         else:
-            self.posed += inputs.pose is not None
+            self.poses['known'] += inputs.pose is not None
+            self.poses['corrected'] += refined.pose == 'corrected'
             self._write(list(_messages(assembled, refined, self.names, time)))
         for number in members.members:
             if uses[number] <= self.done:
@@ -208,8 +210,8 @@ class _Run:
     def _finish_part(self, next_message: int) -> None:
         self.writer.finish()
         self.saved = Position(
-            next_message, self.done, list(self.writer.parts), Counter(self.skipped), self.posed,
-            self._refiner.state)
+            next_message, self.done, list(self.writer.parts), Counter(self.skipped),
+            Counter(self.poses), self._refiner.state)
         _save(self.job, self.bag, self.saved)
 
     def stop(self, why: str, finish: bool) -> None:

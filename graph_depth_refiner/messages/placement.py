@@ -29,6 +29,10 @@ from graph_depth_refiner.messages.transforms import parse_transform
 class Places(Protocol):
     """What is known of the places of frames at stamps of messages, live or recorded."""
 
+    @property
+    def wanted(self) -> bool:
+        """Say whether poses are asked for."""
+
     def transform(self, target: str, source: str, stamp: Any) -> np.ndarray | None:
         """Return the matrix (4 4) from `source` to `target`, None where unknown."""
 
@@ -38,6 +42,8 @@ class Places(Protocol):
 
 class Nowhere:
     """No place is known."""
+
+    wanted = False
 
     def transform(self, target: str, source: str, stamp: Any) -> np.ndarray | None:
         """Know no transform."""

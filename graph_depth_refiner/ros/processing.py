@@ -121,6 +121,7 @@ class Processor:
         self.recent = Recent()
         self.statuses = Ledger()  # how the refinements ended
         self.resets = Ledger()  # why a frame had no history
+        self.poses = Ledger()  # what became of poses, where some are to come
         self.last_status: Status | None = None  # of the last frame, if that was refined
         self.preparing = False
 
@@ -206,6 +207,9 @@ class Processor:
             age_ms=1e3 * (self._clock() - assembled.frame.stamp),
             **{f'{stage}_ms': ms for stage, ms in refined.milliseconds.items()})
         self._note_past(refined)
+        if self._places.wanted:
+            known = assembled.frame.pose is not None
+            self.poses.count(refined.pose or 'not needed' if known else 'unknown')
         self.statuses.count(refined.status.name.lower())
         self.last_status = refined.status
 

@@ -150,8 +150,9 @@ def test_two_cameras_of_one_preset_are_told_apart_by_name():
     with pytest.raises(ValueError, match='of one camera in the recording, got 2 cameras in'):
         of_camera(seen(*TWO_CAMERAS), config)
     named = {'image': '/b/color/image_raw', 'depth': '/b/depth/image_raw'}
-    assert of_camera(seen(*TWO_CAMERAS[2:]), replace(config, camera_info_topic='b/color/camera_info'),
-                     **named)['camera_info'] == '/b/color/camera_info'
+    other = replace(config, camera_info_topic='b/color/camera_info')
+    found = of_camera(seen(*TWO_CAMERAS[2:]), other, **named)
+    assert found['camera_info'] == '/b/color/camera_info'
     assert of_camera(seen(*TWO_CAMERAS[3:]), config) == {
         'depth': '/b/depth/image_raw', 'image': '/b/color/image_raw',
         'camera_info': '/b/color/camera_info'}
