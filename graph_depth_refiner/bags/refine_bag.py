@@ -161,6 +161,8 @@ def report(summary: Summary) -> int:
         lost += f'; {summary.damaged} messages are too damaged to belong to a frame'
     if summary.left_out:
         lost += f'; topics of types that are not read: {", ".join(summary.left_out)}'
+    for doubt in summary.doubts:
+        print(f'{summary.target}: warning: {doubt}', file=sys.stderr)
     poses = '' if summary.poses is None else (
         f', {summary.poses.get("known", 0)} with a pose, of which the frames corrected '
         f'{summary.poses.get("corrected", 0)}')

@@ -104,6 +104,7 @@ class Summary:
     # frames with a pose, known and corrected; None where none were asked for, or nobody knows
     poses: dict[str, int] | None = None
     left_out: tuple[str, ...] = ()  # topics of the source that are not read
+    doubts: tuple[str, ...] = ()  # what looked wrong but was used
 
 
 def refine_bag(
@@ -135,7 +136,8 @@ def refine_bag(
         return Summary(
             job.target, run.done - run.skipped.total(), len(plan.frames), plan.unmatched,
             plan.damaged, dict(run.skipped), run.stopped, (job.target / METADATA).exists(),
-            poses=dict(run.poses) if run.places.wanted else None, left_out=tuple(bag.left_out))
+            poses=dict(run.poses) if run.places.wanted else None, left_out=tuple(bag.left_out),
+            doubts=tuple(run.doubts))
 
 
 class _Run:
@@ -149,6 +151,7 @@ class _Run:
         self.done = position.frame
         self.skipped, self.poses = Counter(position.skipped), Counter(position.poses)
         self.places = BagPlaces(bag, job.node_config)
+        self.doubts: dict[str, None] = {}  # each once, in their order
         self.stopped = ''
         self.writer = BagWriter(
             job.target, job.storage or bag.storage, _all_topics(bag, names), position.parts,
@@ -184,7 +187,10 @@ class _Run:
 
     def _refine(self, members: FrameSet, time: int, uses: dict[int, int]) -> None:
         try:
-            inputs = placed(members.decoded(self._kept), self.job.node_config, self.places)
+            inputs = members.decoded(self._kept)
+            if self.job.node_config.check_frames:
+                self.doubts.update(dict.fromkeys(inputs.doubts()))
+            inputs = placed(inputs, self.job.node_config, self.places)
             assembled = self._assembler.assemble(inputs, self.job.node_config)
             refined = self._refiner.refine(assembled.frame)
         except ValueError as error:

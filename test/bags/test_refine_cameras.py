@@ -53,13 +53,13 @@ def camera(of, names, frames, count=3, confidence=None):
     """
     Yield the messages of a camera, in their order.
 
-    Names are of image, depth, camera_info and perhaps the image's own; frames of image and depth.
+    Names are of image, depth, camera_info and perhaps the image's own; frames of image, depth and, if it is another, camera_info.
     """
     for time in range(START, START + count * PERIOD, PERIOD):
-        image, depth = (make_header(time, name) for name in frames)
+        image, depth, info = (make_header(time, name) for name in (*frames, frames[1])[:3])
         yield stored(names[0], IMAGE, time, image, image_fields(of.image, 'rgb8'))
         yield stored(names[1], IMAGE, time, depth, image_fields(of.depth, '32FC1'))
-        yield stored(names[2], CAMERA_INFO, time, depth, info_fields(of))
+        yield stored(names[2], CAMERA_INFO, time, info, info_fields(of))
         if len(names) > 3:
             yield stored(names[3], CAMERA_INFO, time, image, info_fields(of))
         if confidence is not None:
@@ -228,6 +228,13 @@ def test_an_unregistered_pair_is_registered_where_that_is_known(tmp_path, watche
     assert refine(source, tmp_path / 'out', *options) == 0
     # 60 px * 0.125 m / 2.5 m = 3 px: what the depth sees at x is at x - 3 in the image
     np.testing.assert_array_equal(watched[0].image[:, 3:], frame().image[:, :-3])
+
+
+def test_a_calibration_of_another_frame_is_doubted_once(tmp_path, capsys, watched):
+    source = write(tmp_path / 'in', camera(frame(), ZED, [*ZED_FRAMES, 'elsewhere']))
+    assert refine(source, tmp_path / 'out') == 0
+    said = capsys.readouterr().err
+    assert said.count('warning: camera_info.header.frame_id: expected') == 1
 
 
 def test_one_camera_under_two_names_is_taken_where_asked_for(tmp_path, watched):
