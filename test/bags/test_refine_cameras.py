@@ -53,7 +53,8 @@ def camera(of, names, frames, count=3, confidence=None):
     """
     Yield the messages of a camera, in their order.
 
-    Names are of image, depth, camera_info and perhaps the image's own; frames of image, depth and, if it is another, camera_info.
+    Names are of image, depth, camera_info and perhaps the image's own; frames of image, depth
+    and, if it is another, camera_info.
     """
     for time in range(START, START + count * PERIOD, PERIOD):
         image, depth, info = (make_header(time, name) for name in (*frames, frames[1])[:3])
