@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -104,5 +105,5 @@ class BagPlaces:
             track.add(seconds(message.header.stamp), pose_row('odometry', message.pose.pose))
         return track, body
 
-    def _decoded(self, topics: list[str]) -> list[tuple[str, Any]]:
-        return [(one.topic, one.decoded()) for one in self._bag.messages(topics)] if topics else []
+    def _decoded(self, topics: list[str]) -> Iterator[tuple[str, Any]]:
+        return ((one.topic, one.decoded()) for one in self._bag.messages(topics))

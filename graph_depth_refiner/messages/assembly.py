@@ -83,8 +83,9 @@ class Assembler:
         frames then depend on those before, which a resumed recording could not repeat.
         """
         self._cameras, self._image_cameras = Cameras(), Cameras('image_info', 'image')
-        self._steady, self._bits = steady, 8
-        self._exponent = conversions.LEAST_EXPONENT
+        self._steady = steady
+        # powers of two that the values of a guide stay below: of integers, and of floats
+        self._bits, self._exponent = conversions.LEAST_BITS, conversions.LEAST_EXPONENT
 
     def assemble(self, inputs: Inputs, config: NodeConfig) -> Assembled:
         """Decode, check and fit together one set; raise ValueError in one sentence."""
@@ -115,15 +116,14 @@ class Assembler:
         """Let images of 10 or 12 bits in 16, and floats of any range, guide as others do."""
         if image.dtype == np.uint8:
             return image
+        bits, exponent = self._bits, self._exponent
         if image.dtype == np.uint16:
-            bits = conversions.bits_in_use(image, self._bits)
+            bits = conversions.bits_in_use(image, bits)
         else:
-            bits = conversions.exponent_in_use(image, self._exponent)
-        if self._steady and image.dtype == np.uint16:
-            self._bits = bits
-        elif self._steady:
-            self._exponent = bits
-        return conversions.full_range(image, bits)
+            exponent = conversions.exponent_in_use(image, exponent)
+        if self._steady:
+            self._bits, self._exponent = bits, exponent
+        return conversions.full_range(image, bits if image.dtype == np.uint16 else exponent)
 
 
 def decode_depth(message: Any, config: NodeConfig) -> tuple[np.ndarray, str, float]:

@@ -32,6 +32,7 @@ from graph_depth_refiner.messages.compressed import check_size
 
 MILLIMETRE = np.float32(0.001)
 OUTLIERS = 0.001  # share of the pixels of an image that may lie beyond its range
+LEAST_BITS = 8
 # powers of two between which the range of a float image may lie
 LEAST_EXPONENT, MOST_EXPONENT = -20, 40
 
@@ -170,7 +171,7 @@ def decode_disparity(message: Any, max_pixels: int) -> tuple[np.ndarray, float]:
     return depth, float(message.t)
 
 
-def bits_in_use(image: np.ndarray, least: int = 8) -> int:
+def bits_in_use(image: np.ndarray, least: int = LEAST_BITS) -> int:
     """Return how many bits hold almost all values of a uint16 image, at least some."""
     allowed = OUTLIERS * image.size
     return next(
@@ -195,7 +196,8 @@ def full_range(image: np.ndarray, bits: int) -> np.ndarray:
     What lies beyond becomes white, what is no number black.
     """
     if image.dtype != np.uint16:
-        share = np.nan_to_num(image * (0.5 ** bits), nan=0.0, posinf=1.0, neginf=0.0)
+        with np.errstate(over='ignore'):
+            share = np.nan_to_num(image * (0.5 ** bits), nan=0.0, posinf=1.0, neginf=0.0)
         return (np.clip(share, 0, 1) * 65535).astype(np.uint16)
     return np.minimum(image, np.uint16(2 ** bits - 1)) << np.uint16(16 - bits)
 

@@ -23,7 +23,7 @@ import numpy as np
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.assembly import Inputs
 from graph_depth_refiner.messages.registration import is_identity
-from graph_depth_refiner.messages.transforms import parse_transform
+from graph_depth_refiner.messages.transforms import bare, parse_transform
 
 
 class Places(Protocol):
@@ -72,7 +72,7 @@ def image_motion(inputs: Inputs, config: NodeConfig, places: Places) -> np.ndarr
     depth, image = inputs.depth.header.frame_id, inputs.image.header.frame_id
     motion = parse_transform('depth_in_image', config.depth_in_image)
     if motion is None:
-        if not config.check_frames or depth == image or not (depth and image):
+        if not config.check_frames or bare(depth) == bare(image) or not (depth and image):
             return None
         motion = places.transform(image, depth, inputs.depth.header.stamp)
     if motion is None:

@@ -59,6 +59,14 @@ def registered(image: np.ndarray, depth: np.ndarray, motion: np.ndarray, depth_c
     return colors.reshape(*depth.shape, *image.shape[2:])
 
 
+def warm_up() -> None:
+    """Load or compile the kernels."""
+    camera, aside = Intrinsics(2.0, 2.0, 0.5, 0.5), np.eye(4)
+    aside[0, 3] = 1.0  # metres: half of the image is out of sight
+    for shape in ((2, 2), (2, 2, 3)):
+        registered(np.zeros(shape, np.uint8), np.ones((2, 2), np.float32), aside, camera, camera)
+
+
 def _reduced(image: np.ndarray, depth_camera: Intrinsics,
              camera: Intrinsics) -> tuple[np.ndarray, Intrinsics]:
     """Reduce an image to about the resolution of the depth, so that no detail aliases."""

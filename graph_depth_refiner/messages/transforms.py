@@ -143,7 +143,7 @@ class TransformTree:
 
     def add(self, message: Any, stamp: float, static: bool) -> None:
         """Take in a TransformStamped message; raises ValueError where it is none."""
-        parent, child = _bare(message.header.frame_id), _bare(message.child_frame_id)
+        parent, child = bare(message.header.frame_id), bare(message.child_frame_id)
         row = transform_row(f'tf {parent} to {child}', message.transform)
         if static:
             self._static[child] = parent, matrix_of(row)
@@ -163,7 +163,7 @@ class TransformTree:
 
     def _to_root(self, frame: str, stamp: float) -> dict[str, np.ndarray]:
         """Return the matrices from a frame to itself and to each of its ancestors."""
-        frame, matrix = _bare(frame), np.eye(4)
+        frame, matrix = bare(frame), np.eye(4)
         found = {frame: matrix}
         while (step := self._step(frame, stamp)) is not None:
             frame, matrix = step[0], step[1] @ matrix
@@ -182,5 +182,6 @@ class TransformTree:
         return None if matrix is None else (parent, matrix)
 
 
-def _bare(frame: str) -> str:
+def bare(frame: str) -> str:
+    """Return the name of a frame without the slash that it had before tf2."""
     return frame.lstrip('/')

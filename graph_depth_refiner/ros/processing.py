@@ -25,6 +25,7 @@ import numpy as np
 
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 from graph_depth_refiner.frame import Refined, Status
+from graph_depth_refiner.messages import registration
 from graph_depth_refiner.messages.assembly import (
     Assembled,
     Assembler,
@@ -133,6 +134,8 @@ class Processor:
             self.refiner = DepthRefiner(settings.refiner, settings.node.device)
             self.refiner.warm_up(WARM_UP_SHAPE)
             warm_up()
+            if settings.node.image_info_topic:
+                registration.warm_up()
         finally:
             self.preparing = False
 

@@ -158,6 +158,16 @@ def test_two_cameras_of_one_preset_are_told_apart_by_name():
         'camera_info': '/b/color/camera_info'}
 
 
+def test_the_topics_of_a_preset_by_other_transports():
+    config = NodeConfig(image_topic='rgb/image', depth_topic='depth/image',
+                        camera_info_topic='rgb/camera_info')
+    found = of_camera(seen('/a/depth/image/compressedDepth', '/a/rgb/image/compressed',
+                           '/a/rgb/camera_info', '/a/confidence'), config)
+    assert found == {
+        'depth': '/a/depth/image/compressedDepth', 'image': '/a/rgb/image/compressed',
+        'camera_info': '/a/rgb/camera_info', 'confidence': '/a/confidence'}
+
+
 def test_raw_is_preferred_to_compressed():
     topics = guess(seen(
         '/c/depth/image/compressedDepth', '/c/depth/image', '/c/rgb/image_color',
