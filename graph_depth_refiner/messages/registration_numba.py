@@ -43,8 +43,10 @@ def project_colors(image, depth, measured, motion, cameras, colors):
     for row in range(depth.shape[0]):
         for column in range(depth.shape[1]):
             u, v, z = _projected(row, column, np.float64(depth[row, column]), motion, cameras)
-            if not (z > 0 and 0 <= u <= width - 1 and 0 <= v <= height - 1):
+            # also false for NaN
+            if not (z > 0 and -0.5 <= u < width - 0.5 and -0.5 <= v < height - 0.5):
                 continue
+            u, v = min(max(u, 0.0), width - 1.0), min(max(v, 0.0), height - 1.0)
             if z > HIDDEN * nearest[int(np.floor(v + 0.5)), int(np.floor(u + 0.5))]:
                 continue
             seen[row, column] = True

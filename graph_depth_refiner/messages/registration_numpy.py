@@ -42,8 +42,8 @@ def project_colors(image: np.ndarray, depth: np.ndarray, measured: np.ndarray, m
             within = (x >= 0) & (x < width) & (y >= 0) & (y < height)
             np.minimum.at(
                 nearest, (y[within].astype(int), x[within].astype(int)), z[front][within])
-    seen = (z > 0) & (u >= 0) & (u <= width - 1) & (v >= 0) & (v <= height - 1)
-    u, v, z = u[seen], v[seen], z[seen]
+    seen = (z > 0) & (u >= -0.5) & (u < width - 0.5) & (v >= -0.5) & (v < height - 0.5)
+    u, v, z = np.clip(u[seen], 0, width - 1), np.clip(v[seen], 0, height - 1), z[seen]
     hidden = z > HIDDEN * nearest[np.floor(v + 0.5).astype(int), np.floor(u + 0.5).astype(int)]
     seen[seen] = ~hidden
     colors[seen] = _bilinear(image, u[~hidden], v[~hidden])
