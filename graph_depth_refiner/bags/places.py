@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -84,17 +85,16 @@ class BagPlaces:
         for topic, message in self._decoded(
                 [one.name for one in self._bag.topics() if one.kind == TRANSFORMS]):
             for one in message.transforms:
-                try:
+                with suppress(ValueError):  # one bad transform is no reason to lose the others
                     tree.add(one, seconds(one.header.stamp), topic.endswith(STATIC))
-                except ValueError:
-                    continue  # one bad transform is no reason to do without the others
         return tree
 
     @cached_property
     def _poses(self) -> Track:
         track = Track()
         for _, message in self._decoded([self._config.camera_pose_topic]):
-            track.add(seconds(message.header.stamp), pose_row('camera_pose', message.pose))
+            with suppress(ValueError):
+                track.add(seconds(message.header.stamp), pose_row('camera_pose', message.pose))
         return track
 
     @cached_property
@@ -102,8 +102,15 @@ class BagPlaces:
         track, body = Track(), ''
         for _, message in self._decoded([self._config.odometry_topic]):
             body = message.child_frame_id
-            track.add(seconds(message.header.stamp), pose_row('odometry', message.pose.pose))
+            with suppress(ValueError):
+                track.add(seconds(message.header.stamp), pose_row('odometry', message.pose.pose))
         return track, body
 
     def _decoded(self, topics: list[str]) -> Iterator[tuple[str, Any]]:
-        return ((one.topic, one.decoded()) for one in self._bag.messages(topics))
+        """Yield topics and messages, but for damaged ones."""
+        for one in self._bag.messages(topics):
+            try:
+                message = one.decoded()
+            except ValueError:
+                continue
+            yield one.topic, message

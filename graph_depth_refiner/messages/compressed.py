@@ -46,7 +46,7 @@ def check_size(name: str, height: int, width: int, max_pixels: int) -> None:
 
 
 def picture(name: str, data: bytes, max_pixels: int) -> np.ndarray:
-    """Decode PNG, JPEG or TIFF as it is stored: H W or H W C, of any type, colour as BGR."""
+    """Decode PNG, JPEG or TIFF as stored: H W or H W C, uint8, uint16 or float32, BGR."""
     check_size(name, *picture_size(name, data), max_pixels)
     flags = cv2.IMREAD_UNCHANGED
     try:
@@ -55,6 +55,9 @@ def picture(name: str, data: bytes, max_pixels: int) -> np.ndarray:
         decoded = None
     if decoded is None:
         raise ValueError(f'{name}: expected a readable picture, got {len(data)} damaged bytes')
+    if decoded.dtype not in (np.uint8, np.uint16, np.float32):
+        raise ValueError(
+            f'{name}: expected a picture of uint8, uint16 or float32, got {decoded.dtype}')
     return decoded
 
 

@@ -13,6 +13,8 @@
 # limitations under the License.
 """Recordings of cameras: their presets, frame ids, transforms, poses and ROS 1 bags."""
 
+from dataclasses import replace
+
 from bag_helpers import RunningMean
 import cv2
 import numpy as np
@@ -292,6 +294,16 @@ def test_poses_of_a_recording(tmp_path, capsys, watched, options, extra):
             seen.pose[:3, 3], [0.5 * np.cos(angle), 0.5 * np.sin(angle), 0], atol=2e-4)
         off = np.degrees(np.arctan2(seen.pose[1, 0], seen.pose[0, 0]) - angle)
         assert abs(off) < 0.05
+
+
+def test_damaged_poses_are_left_out(tmp_path, watched):
+    good = list(moving())
+    # one cut short, one turned by no quaternion
+    damaged = replace(good[0], data=good[0].data[:20], time=START)
+    bad = transforms('/tf', START + 1, ('odom', 'base', float('nan'), 0.0))
+    source = write(tmp_path / 'in', [*camera(frame(), ZED, ZED_FRAMES), *good, damaged, bad])
+    assert refine(source, tmp_path / 'out', '--input', 'fixed_frame=odom') == 0
+    assert all(seen.pose is not None for seen in watched)
 
 
 def test_a_source_of_poses_that_is_not_there_is_refused(tmp_path, capsys):
