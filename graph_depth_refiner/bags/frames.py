@@ -63,17 +63,21 @@ class FrameSet:
 
     @property
     def members(self) -> tuple[int, ...]:
-        """Return the numbers of the messages there are."""
-        return tuple(n for n in (getattr(self, part) for part in PARTS) if n >= 0)
+        """Return the numbers of the messages there are, each once."""
+        numbers = dict.fromkeys(getattr(self, part) for part in PARTS)
+        return tuple(number for number in numbers if number >= 0)
 
     def decoded(self, messages: dict[int, Message]) -> Inputs:
         """Return the decoded messages, taken from those that were read."""
         def one(number: int) -> Any:
             return messages[number].decoded() if number >= 0 else None
 
+        image_info = None
+        with suppress(ValueError):  # which only an image of another camera needs
+            image_info = one(self.image_info)
         return Inputs(
             one(self.image), one(self.depth), one(self.camera_info), one(self.confidence),
-            image_info=one(self.image_info))
+            image_info=image_info)
 
 
 @dataclass(frozen=True)

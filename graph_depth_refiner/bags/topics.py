@@ -29,6 +29,7 @@ DISPARITY = 'stereo_msgs/msg/DisparityImage'
 KINDS = {  # message types of each role
     'depth': (IMAGE, COMPRESSED, DISPARITY), 'image': (IMAGE, COMPRESSED),
     'camera_info': (CAMERA_INFO,), 'confidence': (IMAGE,)}
+SHARED = {'image', 'confidence'}  # roles of one topic, as that of an amplitude
 TRANSPORTS = ('/compressedDepth', '/compressed')
 OURS = 'normals|_refined'  # what this package publishes
 LIGHT = 'infra|/ir/|/ir_|_ir/|amplitude|intensity'  # how much came back, in any encoding
@@ -184,7 +185,7 @@ def guess(
     prefix = found.base[:-len(driver.depth)] if driver else ''
     guessed = prefix + driver.confidence if driver and driver.confidence else ''
     chosen = confidence or (guessed if guessed in known else '')
-    return Topics(found.name, guide.name, info, chosen, _image_info(known, found, guide, info),
+    return Topics(found.name, guide.name, info, chosen, _image_info(known, guide, info),
                   driver.meaning if driver and chosen == guessed else '')
 
 
@@ -242,11 +243,10 @@ def _rectified(known: dict[str, Seen], image: Seen, info: str) -> Seen:
     return next((known[other] for other in beside if other), image)
 
 
-def _image_info(known: dict[str, Seen], depth: Seen, image: Seen, info: str) -> str:
-    """Return the camera_info of an image that is not of the depth's frame, or nothing."""
+def _image_info(known: dict[str, Seen], image: Seen, info: str) -> str:
+    """Return the camera_info beside an image, unless it is that of the depth."""
     name = f'{image.base.rpartition("/")[0]}/camera_info'
-    other = name in known and known[name].kind == CAMERA_INFO and depth.frame != image.frame
-    return name if other and name != info else ''
+    return name if name != info and name in known and known[name].kind == CAMERA_INFO else ''
 
 
 def _check_named(named: dict[str, str], known: dict[str, Seen]) -> None:
@@ -259,7 +259,7 @@ def _check_named(named: dict[str, str], known: dict[str, Seen]) -> None:
                 f'{role}: expected a topic of {" or ".join(KINDS[role])}, '
                 f'got {name} of {known[name].kind}')
         other = next((r for r in named if r != role and named[r] == name), '')
-        if other:
+        if other and {role, other} != SHARED:
             raise ValueError(f'{role}: expected a topic of its own, got {name}, the {other} too')
 
 

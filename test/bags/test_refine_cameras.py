@@ -156,6 +156,20 @@ def test_confidence_100_of_a_zed_is_the_worst(tmp_path, options):
         assert confidence[WRONG].max() < 0.5 < np.median(confidence)
 
 
+def test_an_amplitude_is_guide_and_confidence(tmp_path, watched):
+    names = ['/t/amplitude/image_raw', '/t/depth/image_raw', '/t/depth/camera_info']
+    source = write(tmp_path / 'in', [
+        stored(one.topic, one.kind, one.time, make_header(one.time, 'tof'),
+               image_fields(np.full(SHAPE, 250.0, np.float32), '32FC1'))
+        if one.topic == names[0] else one
+        for one in camera(frame(), names, ['tof', 'tof'])])
+    assert refine(source, tmp_path / 'out', '--camera', 'tof') == 0
+    assert len(watched) == 3
+    # 250 of the 500 counts that mean 1, and of the 256 below which the image lies
+    assert watched[0].confidence[5, 5] == 0.5
+    assert watched[0].image[5, 5] == int(250 / 256 * 65535)
+
+
 def test_the_preset_of_a_camera_is_that_of_the_node(tmp_path, watched):
     names = ['/oak/rgb/image_raw', '/oak/stereo/image_raw', '/oak/stereo/camera_info']
     source = write(tmp_path / 'in', camera(frame(), names, ['oak_rgb'] * 2))
