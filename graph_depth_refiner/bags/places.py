@@ -25,6 +25,7 @@ import numpy as np
 from graph_depth_refiner.bags.bags import Bag
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.conversions import seconds
+from graph_depth_refiner.messages.placement import check_sources
 from graph_depth_refiner.messages.transforms import (
     parse_transform,
     pose_row,
@@ -44,6 +45,7 @@ class BagPlaces:
     def __init__(self, bag: Bag, config: NodeConfig) -> None:
         """Read nothing yet, but refuse what is not there."""
         self._bag, self._config = bag, config
+        check_sources(config)
         for name, kind in (('camera_pose_topic', POSE), ('odometry_topic', ODOMETRY)):
             topic = getattr(config, name)
             known = [one.name for one in bag.topics() if one.kind == kind]

@@ -25,6 +25,15 @@ from graph_depth_refiner.messages.assembly import Inputs
 from graph_depth_refiner.messages.registration import is_identity
 from graph_depth_refiner.messages.transforms import bare, parse_transform
 
+SOURCES = ('camera_pose_topic', 'odometry_topic', 'fixed_frame')  # of poses
+
+
+def check_sources(config: NodeConfig) -> None:
+    """Refuse more than one source of poses."""
+    given = [name for name in SOURCES if getattr(config, name)]
+    if len(given) > 1:
+        raise ValueError(f'{given[0]}: expected one source of poses, got {" and ".join(given)}')
+
 
 class Places(Protocol):
     """What is known of the places of frames at stamps of messages, live or recorded."""

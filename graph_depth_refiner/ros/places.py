@@ -22,18 +22,15 @@ import numpy as np
 
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.conversions import seconds
+from graph_depth_refiner.messages.placement import check_sources
 from graph_depth_refiner.messages.transforms import parse_transform
 from graph_depth_refiner.ros.poses import Poses
 from graph_depth_refiner.ros.tf import is_installed, Tf
 
-SOURCES = ('camera_pose_topic', 'odometry_topic', 'fixed_frame')  # of poses
-
 
 def check_places(config: NodeConfig) -> None:
     """Refuse a configuration of places that cannot work, in one sentence."""
-    given = [name for name in SOURCES if getattr(config, name)]
-    if len(given) > 1:
-        raise ValueError(f'{given[0]}: expected one source of poses, got {" and ".join(given)}')
+    check_sources(config)
     if (needed := _needs_tf(config)) and not is_installed():
         raise ValueError(
             f'{needed}: expected tf2_ros, which reads TF, got none installed; odometry_topic with '

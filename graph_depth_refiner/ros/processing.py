@@ -111,6 +111,7 @@ class Processor:
                  places: Places | None = None) -> None:
         """Keep the ways out; `clock` tells the time of stamps, `doubt` takes a warning."""
         self._places = places or Nowhere()
+        self._waited = 0.0  # seconds, for the places of the last frame
         self._settings, self._clock = settings, clock
         self._outlet, self._doubt = outlet, doubt
         self._assembler = Assembler(steady=True)
@@ -153,7 +154,8 @@ class Processor:
         if not settings.node.shed_load or settings.refiner.solver.mode != 'realtime':
             self.shedder.reset()
         elif fate == 'refined':
-            self.shedder.observe(job.period, time.perf_counter() - started)
+            # waiting for a pose is no work that could be shed
+            self.shedder.observe(job.period, time.perf_counter() - started - self._waited)
 
     def _fate(self, job: Job, settings: Settings) -> str:
         """Do what is to be done, and say what that was."""
@@ -173,7 +175,9 @@ class Processor:
         return 'refined'
 
     def _refine(self, job: Job, settings: Settings, wanted: list[str]) -> None:
+        began = time.perf_counter()
         inputs = placed(job.inputs, settings.node, self._places)
+        self._waited = time.perf_counter() - began
         assembled = self._assembler.assemble(inputs, settings.node)
         self.refiner.configure(self.shedder.apply(settings.refiner))
         try:

@@ -324,6 +324,9 @@ def test_a_source_of_poses_that_is_not_there_is_refused(tmp_path, capsys):
     source = write(tmp_path / 'in', camera(frame(), ZED, ZED_FRAMES))
     assert refine(source, tmp_path / 'out', '--input', 'odometry_topic=/where') == 2
     assert 'odometry_topic: expected a topic of nav_msgs' in capsys.readouterr().err
+    assert refine(source, tmp_path / 'out', '--input', 'odometry_topic=/where',
+                  '--input', 'fixed_frame=odom') == 2
+    assert 'expected one source of poses' in capsys.readouterr().err
 
 
 def test_frames_without_a_pose_are_refined_and_counted(tmp_path, capsys, watched):

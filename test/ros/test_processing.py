@@ -234,6 +234,21 @@ def test_what_became_of_poses_is_counted():
     assert work.poses.snapshot() == {'unknown': 2, 'not needed': 1, 'used': 1, 'corrected': 1}
 
 
+def test_waiting_for_a_pose_is_no_load(monkeypatch):
+    clock, times = [0.0], []
+
+    class Late(Places):
+        def pose(self, frame, stamp):
+            clock[0] += 100
+
+    work = processor(Outlet('depth_refined/image'), places=Late())
+    monkeypatch.setattr(
+        'graph_depth_refiner.ros.processing.time', SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(work.shedder, 'observe', lambda period, busy: times.append(busy))
+    work.process(job())
+    assert times == [0.0]
+
+
 def test_without_a_temporal_part_there_are_no_resets():
     work = processor(Outlet('depth_refined/image'), **{'temporal.enabled': False})
     work.process(job())
