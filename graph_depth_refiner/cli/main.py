@@ -155,12 +155,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def add_config_arguments(
-        parser: argparse.ArgumentParser, default: str = next(iter(PRESETS))) -> None:
-    """Add the options that choose how the refinement works."""
+        parser: argparse.ArgumentParser, default: str | None = next(iter(PRESETS))) -> None:
+    """Add the options that choose how the refinement works; None leaves the preset open."""
     group = parser.add_argument_group('refinement')
     group.add_argument(
         '--preset', metavar='NAME', default=default,
-        help=f'values to start from: {", ".join(PRESETS)} (default: %(default)s)')
+        help=f'values to start from: {", ".join(PRESETS)} (default: '
+        f'{default or "that of the camera, else " + next(iter(PRESETS))})')
     group.add_argument(
         '--set', metavar='NAME=VALUE', action='append', default=[],
         help='change one tunable, may be repeated; see the command config')

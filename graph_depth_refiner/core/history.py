@@ -75,6 +75,7 @@ class Present(NamedTuple):
     motion: np.ndarray  # 4 4
     kept: float  # share of the history in sight that is kept; 0 without a history
     reset: str  # why there is no history, empty if there is
+    pose: str = ''  # what became of poses that were given, see Motion
 
 
 def continues(history: History | None, obs: Observation, guide: Guide) -> bool:
@@ -94,7 +95,7 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
         return alone
     motion = odometry.find_motion(k, history, raw, guide, obs.pose, config)
     if not motion.trusted:
-        return alone._replace(reset='motion unknown')
+        return alone._replace(reset='motion unknown', pose=motion.pose)
     matrix, typical = motion.matrix, positive_median(k.numpy(obs.d))
     flow = image_flow(matrix, obs.intrinsics, obs.d.shape, typical)
     warped = history.planes, history.frames, history.grey[None]
@@ -106,10 +107,10 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
         noise = _learned(k, noise, obs, warped[0][0], warped[1], np.inf)
     fused = temporal.fuse(k, obs, warped, noise, flow, config.temporal.evidence_limit)
     if fused.kept < LEAST_KEPT:
-        return alone._replace(reset='scene change', motion=matrix)
+        return alone._replace(reset='scene change', motion=matrix, pose=motion.pose)
     if not noise.fixed:
         noise = _learned(k, noise, obs, fused.history, warped[1], LEARNING_GATE)
-    return Present(fused.d, fused.frames, noise, matrix, fused.kept, '')
+    return Present(fused.d, fused.frames, noise, matrix, fused.kept, '', motion.pose)
 
 
 def _learned(k: Kernels, noise: NoiseModel, obs: Observation, history: Array, frames: Array,

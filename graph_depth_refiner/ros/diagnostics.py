@@ -132,6 +132,8 @@ class Diagnostics:
         status.add('history weight (frames)', _number(recent.mean('history_frames')))
         for cause, count in sorted(processor.resets.snapshot().items()):
             status.add(f'no history: {cause}', str(count))
+        for fate, count in sorted(processor.poses.snapshot().items()):
+            status.add(f'poses {fate}', str(count))
 
     def _summary(self, status: Any) -> Any:
         pipeline = self._pipeline
