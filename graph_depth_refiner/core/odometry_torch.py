@@ -134,8 +134,9 @@ def _terms(j, r, w):
 def _bilinear(image, u, v):
     """Return the image at (u, v) and its two slopes, of central differences, interpolated."""
     height, width = image.shape
-    columns = torch.floor(u).long().clamp(0, width - 2) + torch.arange(-1, 3, device=u.device)[:, None]
-    rows = torch.floor(v).long().clamp(0, height - 2) + torch.arange(-1, 3, device=u.device)[:, None]
+    reach = torch.arange(-1, 3, device=u.device)[:, None]
+    columns = torch.floor(u).long().clamp(0, width - 2) + reach  # 4 N
+    rows = torch.floor(v).long().clamp(0, height - 2) + reach  # 4 N
     fu, fv = u - columns[1], v - rows[1]
     columns, rows = columns.clamp(0, width - 1), rows.clamp(0, height - 1)
     around = image[rows[:, None], columns].double()  # 4 4 N
