@@ -427,6 +427,7 @@ PAPER = {
 }
 
 STEREO = {
+    'noise.sensor': 'stereo',  # limits of cleaning are in pixels of disparity
     'cleaning.least_confidence': 0.5, 'cleaning.speckle_area': 30,
     'cleaning.visible': True,
     'cleaning.joint_median': True, 'holes.fill': 'all',
