@@ -175,7 +175,8 @@ class Processor:
 
     def _refine(self, job: Job, settings: Settings, wanted: list[str]) -> None:
         assembled = self._assembler.assemble(job.inputs, settings.node)
-        self.refiner.configure(self.shedder.apply(settings.refiner))
+        self.refiner.configure(
+            self.shedder.apply(settings.refiner, assembled.frame.depth.shape))
         try:
             refined = self.refiner.refine(assembled.frame)
         except Exception as error:
