@@ -599,7 +599,7 @@ class NodeConfig(Tunables):
         'wait', 'Frames that come while kernels are compiled or loaded: the newest one waits, or '
         'all depth is passed through unchanged', choices=('wait', 'pass'))
     shed_load: bool = tunable(
-        True, 'Under overload take fewer steps, then solve at a lower resolution')
+        True, 'Under overload take no steps, then solve at a lower resolution')
 
     confidence: Confidence = Confidence()
     points: Points = Points()
