@@ -237,11 +237,9 @@ def test_what_became_of_poses_is_counted():
 def test_waiting_for_a_pose_is_no_load(monkeypatch):
     clock, times = [0.0], []
 
-    class Late(Places):
-        def pose(self, frame, stamp):
-            clock[0] += 100
-
-    work = processor(Outlet('depth_refined/image'), places=Late())
+    late = Places()
+    late.pose = lambda frame, stamp: clock.__setitem__(0, clock[0] + 100)
+    work = processor(Outlet('depth_refined/image'), places=late)
     monkeypatch.setattr(
         'graph_depth_refiner.ros.processing.time', SimpleNamespace(perf_counter=lambda: clock[0]))
     monkeypatch.setattr(work.shedder, 'observe', lambda period, busy: times.append(busy))
