@@ -27,6 +27,8 @@ from graph_depth_refiner.core.cleaning import clean, extend_planes, without_reje
 from graph_depth_refiner.core.downsampling import downsample, downsample_image
 from graph_depth_refiner.core.history import continues, fuse_history, History, start_noise
 from graph_depth_refiner.core.initialise import gate_edges, initialise
+from graph_depth_refiner.core.jit.compile_once import warm_up_arguments
+from graph_depth_refiner.core.jit.threads import choosing_threads, Threads
 from graph_depth_refiner.core.kernels import Kernels
 from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import data_weight, minimise
@@ -40,18 +42,22 @@ from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 
 
 class StageClock:
-    """Milliseconds spent by stage of one frame."""
+    """Milliseconds spent by stage of one frame, and those of the calling thread on a core."""
 
     def __init__(self) -> None:
         """Start the first stage."""
         self.start = self._last = time.perf_counter()
+        self._last_cpu = time.thread_time()
         self.milliseconds: dict[str, float] = {}
+        self.cpu_milliseconds: dict[str, float] = {}
 
     def done(self, stage: str) -> None:
         """Book the time since the last call under a stage."""
-        now = time.perf_counter()
-        self.milliseconds[stage] = self.milliseconds.get(stage, 0) + 1e3 * (now - self._last)
-        self._last = now
+        now, cpu = time.perf_counter(), time.thread_time()
+        for spent, seconds in ((self.milliseconds, now - self._last),
+                               (self.cpu_milliseconds, cpu - self._last_cpu)):
+            spent[stage] = spent.get(stage, 0) + 1e3 * seconds
+        self._last, self._last_cpu = now, cpu
 
     def deadline(self, budget_ms: float) -> float:
         """Return when a frame has to be done, of time.perf_counter; 0 ms is no limit."""
@@ -74,7 +80,9 @@ class DepthRefiner:
         self.config = config or RefinerConfig()
         self._wanted_device = device
         self._choice = kernels.choose(device, self.config.backend)
+        self._compiled = warm_up_arguments(self.config)
         self.state = State()
+        self.threads = Threads()
 
     @property
     def device(self) -> str:
@@ -83,7 +91,7 @@ class DepthRefiner:
 
     @property
     def _kernels(self) -> Kernels:
-        return kernels.make(self._choice)
+        return kernels.make(self._choice, self._compiled)
 
     def configure(self, config: RefinerConfig) -> None:
         """Use another configuration from the next frame on."""
@@ -92,6 +100,8 @@ class DepthRefiner:
             self.reset()
         if config.noise != self.config.noise:
             self.reset()
+        if config != self.config:
+            self._compiled = warm_up_arguments(config)
         self.config = config
 
     def reset(self) -> None:
@@ -112,6 +122,7 @@ class DepthRefiner:
             self.refine(replace(wall, pose=pose))
         self.state = state
 
+    @choosing_threads
     def refine(self, frame: Frame) -> Refined:
         """Refine one frame; what it teaches helps the next."""
         k, config, clock = self._kernels, self.config, StageClock()
@@ -168,4 +179,5 @@ class DepthRefiner:
         else:
             refined = to_refined(k, large, obs, present, solution, config)
         clock.done('output')
-        return refined.with_times(clock.milliseconds, graph.hit_rate)
+        return refined.with_times(
+            clock.milliseconds, clock.cpu_milliseconds, graph.hit_rate)

@@ -28,13 +28,13 @@ from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.noise import first_model, learn, NoiseModel
 from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.patch_graph import CachedGraph
-from graph_depth_refiner.core.statistics import positive_median
+from graph_depth_refiner.core.statistics import positive_median, subsample
 from graph_depth_refiner.core.types import Memory, Solution
 from graph_depth_refiner.frame import Intrinsics
 
 LEAST_KEPT = 0.4  # share of the history in sight that must be kept, or the scene is another
 AT_REST = 0.1  # pixels: a motion of less is that of a camera at rest
-SAMPLING = 4  # pixels between those that teach the noise
+SAMPLES = 19200  # pixels that teach the noise, about: with fewer a single one tells in its medians
 LEARNING_GATE = 6.0  # standard deviations: a residual of more is of another surface
 
 
@@ -117,7 +117,7 @@ def _learned(k: Kernels, noise: NoiseModel, obs: Observation, history: Array, fr
              gate: float) -> NoiseModel:
     """Return the noise after the residuals of some pixels, of those within the gate."""
     d, m, old, behind = (
-        k.numpy(one[::SAMPLING, ::SAMPLING]) for one in (obs.d, obs.m, history, frames))
+        k.numpy(subsample(one, SAMPLES)) for one in (obs.d, obs.m, history, frames))
     both = (m > 0) & (behind > 0) & (old > 0)
     d, residual, behind = d[both], (d - old)[both], behind[both]
     sigma = (noise.floor + noise.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))

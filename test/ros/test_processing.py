@@ -37,8 +37,8 @@ class Outlet:
     def wanted(self):
         return list(self.topics)
 
-    def publish(self, topic, head, fields):
-        self.heard[topic] = fields
+    def publish(self, topic, head, make):
+        self.heard[topic] = make(np.empty)
 
     def forward(self, topic, message):
         self.heard[topic] = message
@@ -237,9 +237,12 @@ def test_what_became_of_poses_is_counted():
 def test_waiting_for_a_pose_is_no_load(monkeypatch):
     clock, times = [0.0], []
 
-    late = Places()
-    late.pose = lambda frame, stamp: clock.__setitem__(0, clock[0] + 100)
-    work = processor(Outlet('depth_refined/image'), places=late)
+    class Late(Places):
+
+        def pose(self, frame, stamp):
+            clock[0] += 100
+
+    work = processor(Outlet('depth_refined/image'), places=Late())
     monkeypatch.setattr(
         'graph_depth_refiner.ros.processing.time', SimpleNamespace(perf_counter=lambda: clock[0]))
     monkeypatch.setattr(work.shedder, 'observe', lambda period, busy: times.append(busy))
