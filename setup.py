@@ -20,8 +20,8 @@ from setuptools import find_packages, setup
 PACKAGE = 'graph_depth_refiner'
 SHARE = Path('share') / PACKAGE
 COMMANDS = (
-    'graph_depth_refiner', 'refine', 'refine_bag', 'make_bag', 'evaluate', 'benchmark', 'soak',
-    'demo', 'config', 'warm_up',
+    'graph_depth_refiner', 'refine', 'refine_bag', 'refine_colmap', 'make_bag', 'evaluate',
+    'benchmark', 'soak', 'demo', 'config', 'warm_up',
 )
 # what a part of the package needs beyond package.xml; without it that part says so
 EXTRAS = {
@@ -29,6 +29,8 @@ EXTRAS = {
     'cluster': ['dask[distributed]'],
     'exr': ['OpenEXR'],
     'realsense': ['pyrealsense2'],
+    'colmap': ['pycolmap'],
+    'rerun': ['rerun-sdk'],
 }
 
 
