@@ -36,7 +36,7 @@ from graph_depth_refiner.messages.conversions import seconds
 from graph_depth_refiner.messages.outgoing import camera_info_fields, depth_fields, warm_up
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.shedding import Shedder
-from graph_depth_refiner.ros.watch import Recent
+from graph_depth_refiner.ros.watch import Recent, STAGE
 from graph_depth_refiner.ros.worker import Ledger
 
 WARM_UP_SHAPE = (240, 320)
@@ -200,7 +200,7 @@ class Processor:
             latency_ms=1e3 * latency, iterations=refined.iterations, energy=refined.energy,
             graph_hit_rate=refined.graph_hit_rate,
             age_ms=1e3 * (self._clock() - assembled.frame.stamp),
-            **{f'{stage}_ms': ms for stage, ms in refined.milliseconds.items()})
+            **{f'{STAGE}{stage}': ms for stage, ms in refined.milliseconds.items()})
         self._note_past(refined)
         self.statuses.count(refined.status.name.lower())
         self.last_status = refined.status
