@@ -40,18 +40,22 @@ from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 
 
 class StageClock:
-    """Milliseconds spent by stage of one frame."""
+    """Milliseconds spent by stage of one frame, and those of the calling thread on a core."""
 
     def __init__(self) -> None:
         """Start the first stage."""
         self.start = self._last = time.perf_counter()
+        self._last_cpu = time.thread_time()
         self.milliseconds: dict[str, float] = {}
+        self.cpu_milliseconds: dict[str, float] = {}
 
     def done(self, stage: str) -> None:
         """Book the time since the last call under a stage."""
-        now = time.perf_counter()
-        self.milliseconds[stage] = self.milliseconds.get(stage, 0) + 1e3 * (now - self._last)
-        self._last = now
+        now, cpu = time.perf_counter(), time.thread_time()
+        for spent, seconds in ((self.milliseconds, now - self._last),
+                               (self.cpu_milliseconds, cpu - self._last_cpu)):
+            spent[stage] = spent.get(stage, 0) + 1e3 * seconds
+        self._last, self._last_cpu = now, cpu
 
     def deadline(self, budget_ms: float) -> float:
         """Return when a frame has to be done, of time.perf_counter; 0 ms is no limit."""
@@ -168,4 +172,5 @@ class DepthRefiner:
         else:
             refined = to_refined(k, large, obs, present, solution, config)
         clock.done('output')
-        return refined.with_times(clock.milliseconds, graph.hit_rate)
+        return refined.with_times(
+            clock.milliseconds, clock.cpu_milliseconds, graph.hit_rate)

@@ -67,8 +67,8 @@ def test_stream_scores_every_method(records):
 
 def test_stream_is_hard_by_default_and_tells_regions_apart(records):
     found, text = records(
-        'stream', '--size', '128x96', '--frames', '6', '--no-reference', '--methods', 'input',
-        'ours-5')
+        'stream', '--size', '128x96', '--frames', '6', '--no-reference', '--cpu-repeat', '2',
+        '--methods', 'input', 'ours-5')
     came, ours = found
     assert (came['sensor'], came['room']) == ('active-stereo', 'clutter')
     assert set(came['regions']) == REGIONS
@@ -79,6 +79,9 @@ def test_stream_is_hard_by_default_and_tells_regions_apart(records):
         error = [one['regions'][name]['depth_error_percent'] for one in (ours, came)]
         assert error[0] < error[1]
     assert 'active-stereo, clutter room' in text and 'by region' in text
+    assert 'cpu_ms_per_frame' not in came
+    assert 0 < sum(ours['stages_cpu_ms'].values()) <= 1.01 * ours['cpu_ms_per_frame']
+    assert f'cv2.bilateralFilter (float32, d = 9): {ours["bilateral_cpu_ms"]:.2f}' in text
 
 
 @pytest.mark.parametrize('words, text', [
