@@ -45,7 +45,7 @@ def shared(folder):
 
 setup(
     name=PACKAGE,
-    version='0.1.0',
+    version='0.2.0',
     packages=find_packages(exclude=['test', 'test.*']),
     package_data={PACKAGE: ['py.typed']},
     data_files=[

@@ -14,6 +14,7 @@
 """How Sphinx builds these pages: scripts/docs, or rosdoc2."""
 
 from pathlib import Path
+import re
 from xml.etree import ElementTree
 
 project = 'graph_depth_refiner'
@@ -26,3 +27,13 @@ myst_heading_anchors = 3  # links such as page.md#a-heading
 exclude_patterns = ['requirements.txt']
 html_theme = 'alabaster'
 html_theme_options = {'page_width': '1100px', 'description': 'Depth refinement for ROS 2'}
+
+
+def link_files(app, docname, source):
+    """Let links that leave docs/ lead to copies of the files; on GitHub they are the files."""
+    source[0] = re.sub(r'\]\(\.\./', '](path:../', source[0])
+
+
+def setup(app):
+    """Tell Sphinx."""
+    app.connect('source-read', link_files)

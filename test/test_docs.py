@@ -1,0 +1,86 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""README and docs: links lead somewhere, commands and parameters exist."""
+
+from pathlib import Path
+import re
+
+import pytest
+
+from graph_depth_refiner.cli.main import COMMANDS
+from graph_depth_refiner.config import RefinerConfig
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob('*.md'), *ROOT.glob('docs/*.md'), *ROOT.glob('benchmark/*.md')])
+FENCE = re.compile(r'^```.*?^```', re.MULTILINE | re.DOTALL)
+LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
+FAMILIES = {name.split()[0] for name in COMMANDS}
+MOST_LINES = 180  # of the README
+MOST_BYTES = 500_000  # of a picture
+
+
+def named(path):
+    """Return the name of a page for the list of tests."""
+    return str(path.relative_to(ROOT))
+
+
+def anchors(path):
+    """Return the anchors of the headings of a page, as GitHub and MyST make them."""
+    headings = re.findall(r'^#+ (.*)$', FENCE.sub('', path.read_text()), re.MULTILINE)
+    words = (re.sub(r'[^\w\- ]', '', heading.lower()) for heading in headings)
+    return {heading.replace(' ', '-') for heading in words}
+
+
+@pytest.mark.parametrize('page', PAGES, ids=named)
+def test_links_lead_to_files_and_headings(page):
+    for link in LINK.findall(FENCE.sub('', page.read_text())):
+        if link.startswith(('http://', 'https://')):
+            continue
+        path, _, anchor = link.partition('#')
+        target = page.parent / path if path else page
+        assert target.exists(), f'{link}: nothing there'
+        assert not anchor or anchor in anchors(target), f'{link}: no such heading'
+
+
+@pytest.mark.parametrize('page', PAGES, ids=named)
+def test_commands_exist(page):
+    text = page.read_text()
+    for words in re.findall(r'-m graph_depth_refiner ([a-z-]+(?: [a-z]+)?)', text):
+        first = words.split()[0]
+        assert words in COMMANDS or first in FAMILIES, words
+        if first not in COMMANDS:
+            assert words in COMMANDS, words
+    for name in re.findall(r'\bscripts/(\w+)', text):
+        assert list((ROOT / 'scripts').glob(f'{name}*')), f'scripts/{name}'
+
+
+def test_the_values_of_the_tuning_guide_are_accepted():
+    text = (ROOT / 'docs' / 'tuning.md').read_text()
+    found = re.findall(r'`([a-z_]+\.[a-z_]+): ([\w.]+)`', text)
+    assert len(found) > 10
+    for name, value in found:
+        RefinerConfig().with_settings([f'{name}={value}'])
+
+
+def test_the_readme_is_short_and_pictures_are_small():
+    assert len((ROOT / 'README.md').read_text().splitlines()) <= MOST_LINES
+    for path in (*ROOT.glob('docs/*.png'), *ROOT.glob('docs/images/*')):
+        assert path.stat().st_size < MOST_BYTES, path
+
+
+def test_every_page_is_in_the_contents_or_caught_by_its_star():
+    contents = (ROOT / 'docs' / 'index.md').read_text().partition('{toctree}')[2]
+    assert '\n*\n' in contents  # what is not listed comes last
+    for name in re.findall(r'^(\w+)$', contents, re.MULTILINE):
+        assert (ROOT / 'docs' / f'{name}.md').is_file(), name
