@@ -44,6 +44,8 @@ def setup_py(name):
 def test_versions_agree():
     version = manifest().findtext('version')
     assert setup_py('version') == version
+    assert f"release = '{version}'" in (ROOT / 'docs' / 'conf.py').read_text()
+    assert f'\nversion: {version}\n' in (ROOT / 'CITATION.cff').read_text()
     changes = (ROOT / 'CHANGELOG.rst').read_text()
     assert re.search(r'^(\d+\.\d+\.\d+) \(', changes, re.MULTILINE)[1] == version
 
