@@ -15,6 +15,7 @@
 
 from pathlib import Path
 import re
+import runpy
 
 import pytest
 
@@ -85,3 +86,23 @@ def test_the_contents_name_pages_that_are_there_and_a_star_for_the_others():
     assert names[-1] == '*'
     for name in {*names[:-1], *re.findall(r':doc:`(\w+)`', contents)}:
         assert (ROOT / 'docs' / f'{name}.md').is_file(), name
+
+
+def test_the_tables_of_accuracy_mark_who_is_better():
+    tables = runpy.run_path(str(ROOT / 'docs' / 'accuracy_tables.py'))
+    seen = {'input': {'plane': 0.4, 'plane_normals': 9.0},
+            'bilateral': {'plane': 0.2, 'plane_normals': 8.0},
+            'ours': {'plane': 0.3, 'plane_normals': 4.0}}
+    records = [{'scene': 'one', 'input': matcher, 'method': method, 'bad1': bad,
+                'normal_mean': 2 * bad, 'ms': 1.0}
+               for matcher in ('SGBM', 'BM')
+               for method, bad in (('raw', 30.0), ('wls', 20.0), ('ours', 10.0))]
+    lines = tables['short_table'](
+        [{'recording': 'my_camera', 'table': seen}], records).splitlines()
+    assert lines[2:] == [
+        '| my_camera | 0.400 | **0.200** (bilateral filter) | 0.300 '
+        '| 9.00 | 8.00 (bilateral filter) | **4.00** |',
+        '| Middlebury v3, OpenCV SGBM | 30.00 | 20.00 (wls) | **10.00** '
+        '| 60.00 | 40.00 (wls) | **20.00** |',
+        '| Middlebury v3, OpenCV BM | 30.00 | 20.00 (wls) | **10.00** '
+        '| 60.00 | 40.00 (wls) | **20.00** |']
