@@ -18,7 +18,9 @@ import pytest
 
 from graph_depth_refiner.cli.main import main
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.files.colmap import read_array, write_array
+from graph_depth_refiner.files.colmap import Camera, read_array, View, write_array
+from graph_depth_refiner.files.refine_colmap import scaled_intrinsics
+from graph_depth_refiner.frame import Intrinsics
 from graph_depth_refiner.lab.benchmarks.colmap import compare, Truth
 from graph_depth_refiner.lab.synthetic.colmap import render_views, write_workspace
 
@@ -98,6 +100,9 @@ def test_maps_may_be_smaller_than_images(workspace, views):
     depth, normals = maps(workspace.with_name('dense_refined'), 0)
     assert normals.shape == (60, 80, 3)
     assert depth.shape == (60, 80)
+    # a map of half the width and a third of the height has pixels twice as wide, thrice as high
+    view = View('a.png', Camera(160, 120, Intrinsics(100, 90, 80, 60)))
+    assert scaled_intrinsics(view, (40, 80)) == Intrinsics(50, 30, 40, 20)
 
 
 def test_photometric_maps_are_taken_where_there_are_no_others(workspace):
