@@ -121,7 +121,7 @@ def _parsed(path: Path, parse: Callable[[bytes], Any]) -> Any:
         raise ValueError(f'{path}: expected a file, got nothing there')
     try:
         return parse(path.read_bytes())
-    except (struct.error, ValueError, IndexError):
+    except (struct.error, ValueError, IndexError, OverflowError):
         raise ValueError(f'{path}: expected a sparse model of COLMAP, got a damaged one') from None
 
 

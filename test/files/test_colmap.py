@@ -106,6 +106,16 @@ def test_every_cut_of_a_binary_model_is_one_sentence(tmp_path):
         (tmp_path / name).write_bytes(whole)
 
 
+def test_a_number_of_points_beyond_all_bounds_is_one_sentence(tmp_path):
+    binary_model(tmp_path)
+    whole = (tmp_path / 'images.bin').read_bytes()
+    count = whole.index(b'b c.png\0') + 8
+    (tmp_path / 'images.bin').write_bytes(
+        whole[:count] + struct.pack('<Q', 2 ** 64 - 1) + whole[count + 8:])
+    with pytest.raises(ValueError, match='images.bin: expected a sparse model of COLMAP'):
+        read_views(tmp_path)
+
+
 def test_a_folder_without_a_model_is_one_sentence(tmp_path):
     with pytest.raises(ValueError, match='expected images.bin or images.txt of COLMAP'):
         read_views(tmp_path)
