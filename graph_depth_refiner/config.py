@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+import math
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
@@ -294,9 +295,12 @@ class Planes(Group):
     start: bool = tunable(
         True, 'Start from planes fitted around every pixel')
     width: float = tunable(
-        6.0, 'Distance from such a plane beyond which a pixel is of another surface, in '
+        4.0, 'Distance from such a plane beyond which a pixel is of another surface, in '
         'standard deviations', low=0.1, high=1e3)
     slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
+    passes: int = tunable(
+        3, 'Passes that smooth planes where wide windows are planar, each twice as wide as the '
+        'one before', low=0, high=5)
     final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
     guided: bool = tunable(
         False, 'At full resolution choose between the planes around a pixel by its colour '
@@ -340,7 +344,7 @@ class Energy(Group):
         'planar', "Norms of the regulariser: the paper's, NLTGV, or l2 over a neighbourhood",
         choices=('planar', 'nltgv', 'neighbourhood'))
     reg_lambda: float = tunable(
-        3.0, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
+        2.0, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
     reg_lambda_coarse: float = tunable(
         0.0, 'The same at the coarser levels; 0 is as at the finest', low=0.0, high=1e4)
     reg_alpha: float = tunable(
@@ -398,6 +402,9 @@ class RefinerConfig(Tunables):
     backend: str = tunable(
         'auto', 'Implementation: fused kernels on a CPU, plain torch, or compiled torch',
         choices=('auto', 'fused', 'torch', 'compiled'))
+    threads: int = tunable(
+        0, 'Most threads of the fused kernels; 0: one or one per core, by what other work leaves '
+        'of the cores. Results do not depend on it', low=0, high=1024)
     depth: Depth = Depth()
     cleaning: Cleaning = Cleaning()
     noise: Noise = Noise()
@@ -425,6 +432,7 @@ STEREO = {
     'cleaning.joint_median': True, 'holes.fill': 'all',
     'holes.method': 'occlusion',
     'planes.width': 3.0, 'planes.guided': True,
+    'planes.passes': 0,  # half a pixel of disparity, its unit, hides too much that is curved
     'energy.reg_lambda': 7.5, 'energy.reg_alpha': 5.5,
     'solver.iterations': 20, 'solver.learning_rate': 0.6, 'solver.slope_rate': 0.1,
     'solver.scale': 2,  # a matcher's windows are larger, its maps need no finer solution
@@ -442,6 +450,14 @@ def preset(name: str, **values: Any) -> RefinerConfig:
     if name not in PRESETS:
         raise ValueError(f'preset: expected one of {", ".join(PRESETS)}, got {name!r}')
     return RefinerConfig().with_values(**PRESETS[name]).with_values(**values)
+
+
+def nearest_preset(config: RefinerConfig) -> str:
+    """Name the preset from which the fewest values differ."""
+    def differing(name: str) -> int:
+        other = preset(name)
+        return sum(config.value(one) != other.value(one) for one in config.tunables())
+    return min(PRESETS, key=differing)
 
 
 # ------------------------------------------------------------------------- node
@@ -465,6 +481,32 @@ class Confidence(Group):
         low=-1.0, high=1.0)
 
 
+def transform_numbers(name: str, text: str) -> list[float]:
+    """Return the seven numbers of a text 'x y z qx qy qz qw', none where it is empty."""
+    try:
+        numbers = [float(word) for word in text.replace(',', ' ').split()]
+    except ValueError:
+        numbers = [math.nan]
+    turn = math.hypot(*numbers[3:])
+    if numbers and not (len(numbers) == 7 and 0.5 < turn < 2 and all(map(math.isfinite, numbers))):
+        raise ValueError(
+            f"{name}: expected seven numbers 'x y z qx qy qz qw', metres and a quaternion, got "
+            f'{_shown(text)}')
+    return numbers
+
+
+@dataclass(frozen=True)
+class Points(Group):
+    """What the cloud holds."""
+
+    group = 'points'
+    fields: str = tunable(
+        'all', 'Fields of a point: x, y, z (12 bytes); and colour (16 bytes); and normal and '
+        'curvature (32 bytes)', choices=('xyz', 'xyzrgb', 'all'))
+    decimation: int = tunable(
+        1, 'Every how manyth pixel of every how manyth row becomes a point', low=1, high=64)
+
+
 @dataclass(frozen=True)
 class NodeConfig(Tunables):
     """What the ROS 2 node does around the refinement."""
@@ -482,13 +524,31 @@ class NodeConfig(Tunables):
     camera_pose_topic: str = tunable(
         '', 'Name of the pose (PoseStamped) of the optical frame in a fixed frame, '
         'known from odometry; empty: the motion is estimated from the frames', fixed=True)
+    odometry_topic: str = tunable(
+        '', 'Name of odometry (nav_msgs/Odometry) of the body that carries the camera, instead of '
+        'camera_pose_topic', fixed=True)
+    camera_in_body: str = tunable(
+        '', "Place of the optical frame in the body of the odometry, 'x y z qx qy qz qw' (m); "
+        'empty: TF knows it', fixed=True)
+    fixed_frame: str = tunable(
+        '', 'Frame of TF, such as odom, in which the camera moves, instead of a topic of poses',
+        fixed=True)
+    pose_timeout: float = tunable(
+        0.05, 'Longest time a frame waits for its pose or transform', unit='s', low=0.0, high=1.0)
+    image_info_topic: str = tunable(
+        '', 'Name of the calibration of the image, needed where its frame is not that of the '
+        'depth', fixed=True)
     input_kind: str = tunable(
         'depth', 'What comes in: a depth or a disparity image',
         choices=('depth', 'disparity'), fixed=True)
     image_transport: str = tunable(
         'raw', 'Transport of the image', choices=('raw', 'compressed'), fixed=True)
     depth_image_transport: str = tunable(
-        'raw', 'Transport of the depth image', choices=('raw', 'compressedDepth'), fixed=True)
+        'raw', 'Transport of the depth image; compressed: lossless PNG or TIFF only',
+        choices=('raw', 'compressedDepth', 'compressed'), fixed=True)
+    compressed_outputs: bool = tunable(
+        False, 'Also offer depth_refined/image/compressedDepth, '
+        'depth_refined/provenance/compressed and normals/image_color/compressed', fixed=True)
     use_confidence: str = tunable(
         'auto', 'Wait for a confidence image with every depth image; auto: while somebody '
         'publishes one', choices=('auto', 'always', 'never'), fixed=True)
@@ -517,15 +577,34 @@ class NodeConfig(Tunables):
     distortion: str = tunable(
         'refuse', 'Input whose camera_info has distortion: refuse it, undistort it, or take '
         'it as rectified already', choices=('refuse', 'undistort', 'rectified'))
+    depth_scale: float = tunable(
+        0.0, 'Metres of one unit of the depth image; 0: 0.001 for integers, 1 for floats, as '
+        'REP 118 has it. What comes out is in the units of REP 118', unit='m', low=0.0, high=1e3)
     baseline: float = tunable(
         0.0, 'Distance of the two cameras where depth comes from stereo; 0 is unknown',
         unit='m', low=0.0, high=100.0)
 
     check_frames: bool = tunable(
-        True, 'Warn where image or camera_info have another frame_id than the depth')
+        True, 'An image of another frame_id than the depth is brought into the depth camera by '
+        'TF, or refused where that does not know the two; false: it is taken as registered')
+    depth_in_image: str = tunable(
+        '', "Place of the depth camera in that of the image, 'x y z qx qy qz qw' (m), optical "
+        'frames; empty: TF knows it where their frame_id differs')
 
     # load
+    lazy: bool = tunable(
+        True, 'Subscribe to the inputs only while somebody listens to an output')
+    while_loading: str = tunable(
+        'wait', 'Frames that come while kernels are compiled or loaded: the newest one waits, or '
+        'all depth is passed through unchanged', choices=('wait', 'pass'))
     shed_load: bool = tunable(
         True, 'Under overload take fewer steps, then solve at a lower resolution')
 
     confidence: Confidence = Confidence()
+    points: Points = Points()
+
+    def __post_init__(self) -> None:
+        """Check every value, and the texts that are transforms."""
+        super().__post_init__()
+        for name in ('camera_in_body', 'depth_in_image'):
+            transform_numbers(name, getattr(self, name))

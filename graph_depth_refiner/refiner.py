@@ -27,6 +27,8 @@ from graph_depth_refiner.core.cleaning import clean, extend_planes, without_reje
 from graph_depth_refiner.core.downsampling import downsample, downsample_image
 from graph_depth_refiner.core.history import continues, fuse_history, History, start_noise
 from graph_depth_refiner.core.initialise import gate_edges, initialise
+from graph_depth_refiner.core.jit.compile_once import warm_up_arguments
+from graph_depth_refiner.core.jit.threads import choosing_threads, Threads
 from graph_depth_refiner.core.kernels import Kernels
 from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import data_weight, minimise
@@ -78,7 +80,9 @@ class DepthRefiner:
         self.config = config or RefinerConfig()
         self._wanted_device = device
         self._choice = kernels.choose(device, self.config.backend)
+        self._compiled = warm_up_arguments(self.config)
         self.state = State()
+        self.threads = Threads()
 
     @property
     def device(self) -> str:
@@ -87,7 +91,7 @@ class DepthRefiner:
 
     @property
     def _kernels(self) -> Kernels:
-        return kernels.make(self._choice)
+        return kernels.make(self._choice, self._compiled)
 
     def configure(self, config: RefinerConfig) -> None:
         """Use another configuration from the next frame on."""
@@ -96,6 +100,8 @@ class DepthRefiner:
             self.reset()
         if config.noise != self.config.noise:
             self.reset()
+        if config != self.config:
+            self._compiled = warm_up_arguments(config)
         self.config = config
 
     def reset(self) -> None:
@@ -116,6 +122,7 @@ class DepthRefiner:
             self.refine(replace(wall, pose=pose))
         self.state = state
 
+    @choosing_threads
     def refine(self, frame: Frame) -> Refined:
         """Refine one frame; what it teaches helps the next."""
         k, config, clock = self._kernels, self.config, StageClock()
@@ -136,7 +143,7 @@ class DepthRefiner:
         clock.done('graph')
 
         # The past as seen from here, and what both say
-        raw = downsample(k, obs.d, obs.m, noise, guide.scale)
+        raw = downsample(k, obs.d * (obs.m > 0), obs.m, noise, guide.scale)
         present = fuse_history(k, history, obs, raw, guide, noise, config)
         clock.done('history')
         level = downsample(k, present.d, present.frames, present.noise, guide.scale) \

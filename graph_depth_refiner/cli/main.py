@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from importlib import import_module
+import logging
 import os
 from pathlib import Path
 import sys
@@ -115,8 +116,25 @@ class CommandParser(argparse.ArgumentParser):
         raise ValueError(f'command: expected one of {names}, got {got!r}')
 
 
+class _StandardError(logging.Handler):
+    """Shows what the package logs, as plain lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record to what is standard error at the time."""
+        print(record.getMessage(), file=sys.stderr, flush=True)
+
+
+def _show_logs() -> None:
+    """Let users see what takes long, such as compiling."""
+    logger = logging.getLogger(PROGRAM)
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        logger.addHandler(_StandardError())
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return the exit code; say a user's error in one sentence."""
+    _show_logs()
     try:
         try:
             args = _parser().parse_args(_called(sys.argv) if argv is None else argv)
@@ -142,12 +160,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def add_config_arguments(
-        parser: argparse.ArgumentParser, default: str = next(iter(PRESETS))) -> None:
-    """Add the options that choose how the refinement works."""
+        parser: argparse.ArgumentParser, default: str | None = next(iter(PRESETS))) -> None:
+    """Add the options that choose how the refinement works; None leaves the preset open."""
     group = parser.add_argument_group('refinement')
     group.add_argument(
         '--preset', metavar='NAME', default=default,
-        help=f'values to start from: {", ".join(PRESETS)} (default: %(default)s)')
+        help=f'values to start from: {", ".join(PRESETS)} (default: '
+        f'{default or "that of the camera, else " + next(iter(PRESETS))})')
     group.add_argument(
         '--set', metavar='NAME=VALUE', action='append', default=[],
         help='change one tunable, may be repeated; see the command config')

@@ -52,6 +52,7 @@ class Level:
     sigma: Array  # H W, standard deviation of d
     unit: float  # standard deviation of a single measurement at the typical depth
     fused_unit: float  # the same after fusion
+    independent: float = 1.0  # share of the variance that differs from pixel to pixel
 
 
 def scale_of(wanted: int, shape: tuple[int, int]) -> int:
@@ -87,9 +88,12 @@ def downsample(k: Kernels, d: Array, frames: Array, noise: NoiseModel, scale: in
     """Return inverse depth and frames, H W each, at 1 / scale of the resolution."""
     typical = positive_median(k.numpy(d)) or 1.0
     unit = noise.sigma(typical)
+    independent = min(1.0, (noise.independent / (scale * unit)) ** 2)  # blocks average it
     while scale > 1:
         d, frames = k.merge_blocks(d, frames, SUPPORT * unit)
         scale //= 2
     behind = positive_median(k.numpy(frames)) or 1.0
-    return Level(d, frames, fused_sigma(noise, d, frames), unit,
-                 float(fused_sigma(noise, np.float32(typical), np.float32(behind))))
+    sigma = fused_sigma(noise, d, frames)
+    # what will be filled has no deviation of its own, and none at all where all is a share
+    return Level(d, frames, k.where(d > 0, sigma, 0 * sigma + unit), unit,
+                 float(fused_sigma(noise, np.float32(typical), np.float32(behind))), independent)

@@ -28,13 +28,13 @@ from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.noise import first_model, learn, NoiseModel
 from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.patch_graph import CachedGraph
-from graph_depth_refiner.core.statistics import positive_median
+from graph_depth_refiner.core.statistics import positive_median, subsample
 from graph_depth_refiner.core.types import Memory, Solution
 from graph_depth_refiner.frame import Intrinsics
 
 LEAST_KEPT = 0.4  # share of the history in sight that must be kept, or the scene is another
 AT_REST = 0.1  # pixels: a motion of less is that of a camera at rest
-SAMPLING = 4  # pixels between those that teach the noise
+SAMPLES = 19200  # pixels that teach the noise, about: with fewer a single one tells in its medians
 LEARNING_GATE = 6.0  # standard deviations: a residual of more is of another surface
 
 
@@ -75,6 +75,7 @@ class Present(NamedTuple):
     motion: np.ndarray  # 4 4
     kept: float  # share of the history in sight that is kept; 0 without a history
     reset: str  # why there is no history, empty if there is
+    pose: str = ''  # what became of poses that were given, see Motion
 
 
 def continues(history: History | None, obs: Observation, guide: Guide) -> bool:
@@ -94,7 +95,7 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
         return alone
     motion = odometry.find_motion(k, history, raw, guide, obs.pose, config)
     if not motion.trusted:
-        return alone._replace(reset='motion unknown')
+        return alone._replace(reset='motion unknown', pose=motion.pose)
     matrix, typical = motion.matrix, positive_median(k.numpy(obs.d))
     flow = image_flow(matrix, obs.intrinsics, obs.d.shape, typical)
     warped = history.planes, history.frames, history.grey[None]
@@ -106,17 +107,17 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
         noise = _learned(k, noise, obs, warped[0][0], warped[1], np.inf)
     fused = temporal.fuse(k, obs, warped, noise, flow, config.temporal.evidence_limit)
     if fused.kept < LEAST_KEPT:
-        return alone._replace(reset='scene change', motion=matrix)
+        return alone._replace(reset='scene change', motion=matrix, pose=motion.pose)
     if not noise.fixed:
         noise = _learned(k, noise, obs, fused.history, warped[1], LEARNING_GATE)
-    return Present(fused.d, fused.frames, noise, matrix, fused.kept, '')
+    return Present(fused.d, fused.frames, noise, matrix, fused.kept, '', motion.pose)
 
 
 def _learned(k: Kernels, noise: NoiseModel, obs: Observation, history: Array, frames: Array,
              gate: float) -> NoiseModel:
     """Return the noise after the residuals of some pixels, of those within the gate."""
     d, m, old, behind = (
-        k.numpy(one[::SAMPLING, ::SAMPLING]) for one in (obs.d, obs.m, history, frames))
+        k.numpy(subsample(one, SAMPLES)) for one in (obs.d, obs.m, history, frames))
     both = (m > 0) & (behind > 0) & (old > 0)
     d, residual, behind = d[both], (d - old)[both], behind[both]
     sigma = (noise.floor + noise.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))

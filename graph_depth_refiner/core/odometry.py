@@ -16,12 +16,14 @@ The motion of the camera between two frames: from poses, or from the frames them
 
 Gauss-Newton on point-to-plane distances in inverse depth (point-to-plane ICP: Chen and Medioni,
 1992) and on differences of the image (dense visual odometry: Kerl et al., ICRA 2013), with an
-affine change of brightness. `normal_equations` sums both over blocks of samples.
+affine change of brightness. `normal_equations` sums both over blocks of samples. All of it is in
+float64 and continuous in the motion (values and slopes of the image are interpolated, and so is
+the measurement), so that rounding does not grow from step to step.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TYPE_CHECKING
 
@@ -44,7 +46,9 @@ PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 6, 1.0))
 PHOTOMETRIC_SIGMA = 0.02  # difference of the image in [0, 1] that starts to count as an outlier
 BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move on its own before it counts less
 STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
-DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected
+DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected,
+# and pixels by which the median block would move on its own: about 0.1 at the true motion
+DOUBTED_SHIFT = 0.2
 STEADY = 0.6  # share of the median frame count below which a plane may be of a moving thing
 BLUR = 0.8  # pixels; less and interpolation shows
 LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
@@ -56,6 +60,9 @@ BLOCK = 20  # pixels; moving objects are told apart block by block
 OUTLIER = 4.0  # squared residual, in its noise unit, beyond which a sample does not agree
 DEPTH_SCALE = 2.0  # noise units: a residual in depth of one is this much
 FLAT_BLOCK = 1e-4  # squared gradient of the image that keeps an even block in its place
+# Pixels at the border that samples must not come into; those of a camera at rest, which are on
+# pixels up to rounding, are clear of it.
+MARGIN = 0.75
 
 
 def _places() -> np.ndarray:
@@ -96,6 +103,7 @@ class Motion:
 
     matrix: np.ndarray  # 4 4
     trusted: bool = True
+    pose: str = ''  # what became of poses that were given: used, or corrected by the frames
 
 
 class Aligned(NamedTuple):
@@ -130,8 +138,25 @@ def find_motion(k: Kernels, history: History, raw: Level, guide: Guide,
     now = Target(raw.d, raw.frames, guide.grey, raw.unit, guide.intrinsics)
     if config.temporal.motion == 'frames' or pose is None or history.pose is None:
         return align(k, past, now, history.motion)
-    motion = between(history.pose, pose)
-    return motion if fits(k, past, now, motion) else align(k, past, now, motion.matrix)
+    return corrected(k, past, now, between(history.pose, pose))
+
+
+def corrected(k: Kernels, past: Aligned, now: Target, given: Motion) -> Motion:
+    """Return a motion by poses if depth and image agree with it, else what they say."""
+    close = fits(k, past, now, given)
+    if not (close and block_shift(k, past, now, given) <= DOUBTED_SHIFT):
+        found = align(k, past, now, given.matrix)
+        if found.trusted or not close:
+            return replace(found, pose='corrected')
+    return replace(given, pose='used')
+
+
+def block_shift(k: Kernels, past: Aligned, now: Target, motion: Motion) -> float:
+    """Return by how many pixels the median block of the image would move after a motion."""
+    near = positive_median(k.numpy(past.planes[0]))
+    if not near > 0:
+        return 0.0
+    return _Search(k, past, past.frames, now, near).shift(motion.matrix)
 
 
 def fits(k: Kernels, past: Aligned, now: Target, motion: Motion) -> bool:
@@ -186,6 +211,15 @@ class _Search:
         self._k, self._level, self._near = k, now, near
         self._pyramid: list[tuple] = [tuple(
             cv2.GaussianBlur(k.numpy(one), (5, 5), BLUR) for one in (past.grey, now.grey))]
+
+    def shift(self, matrix: np.ndarray) -> float:
+        """Return by how many pixels the median block would move on its own."""
+        level, stride = self._level, PLAN[-1][1]
+        before, now = map(self._k.array, self._images(0))
+        found = Equations.of_sums(*map(self._k.numpy, self._equations(
+            before, level.d, level.m, now, stride, matrix, np.array([1.0, 0.0]),
+            level.intrinsics, level.sigma, PHOTOMETRIC_SIGMA, np.inf)))
+        return upper_median(found.shifts) if found.shifts.size else 0.0
 
     def run(self, matrix: np.ndarray, plan: tuple, block_flow_scale: float,
             foreseen: bool = False) -> Motion:

@@ -43,7 +43,7 @@ def to_refined(k: Kernels, planes: Array, obs: Observation, present: Present,
         depth, normals, confidence, provenance, solution.status, solution.iterations,
         solution.energy, history=present.kept, reset=present.reset,
         history_frames=positive_median(k.numpy(present.frames)),
-        noise=(noise.floor, noise.share))
+        noise=(noise.floor, noise.share), pose=present.pose)
 
 
 def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, present: Present,
@@ -57,7 +57,7 @@ def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, present:
         k.numpy(obs.confidence),
         np.where(valid, Provenance.MEASURED, Provenance.UNKNOWN).astype(np.uint8),
         solution.status, 0, solution.energy, reset='energy did not fall',
-        noise=(present.noise.floor, present.noise.share))
+        noise=(present.noise.floor, present.noise.share), pose=present.pose)
 
 
 def unknown(obs: Observation) -> Refined:

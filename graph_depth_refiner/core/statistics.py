@@ -22,9 +22,9 @@ import numpy as np
 SAMPLES = 5000  # pixels for a median over the image
 
 
-def subsample(image: Any) -> Any:
+def subsample(image: Any, samples: int = SAMPLES) -> Any:
     """Return every n-th pixel of every n-th row of H W, enough for a median."""
-    step = max(1, int((image.shape[0] * image.shape[1] / SAMPLES) ** 0.5))
+    step = max(1, int((image.shape[0] * image.shape[1] / samples) ** 0.5))
     return image[::step, ::step]
 
 

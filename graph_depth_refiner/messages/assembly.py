@@ -19,16 +19,16 @@ The live node and the refinement of bags both go through here; neither needs ROS
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from graph_depth_refiner.config import NodeConfig
+from graph_depth_refiner.config import NodeConfig, Points
 from graph_depth_refiner.frame import Frame, Refined
-from graph_depth_refiner.messages import confidence, conversions, outgoing
+from graph_depth_refiner.messages import compressed, confidence, conversions, outgoing
 from graph_depth_refiner.messages.camera_info import CameraModel, Cameras
+from graph_depth_refiner.messages.registration import registered
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +44,16 @@ class Inputs:
     camera_info: Any
     confidence: Any = None
     pose: np.ndarray | None = None  # 4 4, camera to world
+    image_info: Any = None  # the camera_info of the image, where it is another camera
+    image_motion: np.ndarray | None = None  # 4 4, from the depth camera to the image's
 
     def doubts(self) -> list[str]:
         """Say what looks wrong but can be used."""
-        frame = self.depth.header.frame_id
-        return [
-            f'{name}.header.frame_id: expected {frame!r} as of the depth, got '
-            f'{other.header.frame_id!r}; is the depth registered to the image?'
-            for name, other in (('image', self.image), ('camera_info', self.camera_info))
-            if other.header.frame_id != frame
-        ]
+        frame, other = self.depth.header.frame_id, self.camera_info.header.frame_id
+        if other == frame:
+            return []
+        return [f'camera_info.header.frame_id: expected {frame!r} as of the depth, got {other!r}; '
+                'is it the calibration of the depth?']
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,7 @@ class Assembled:
     frame: Frame
     encoding: str  # of the depth that came in
     camera: CameraModel
+    points: Points = Points()
 
     @property
     def is_disparity(self) -> bool:
@@ -78,37 +79,51 @@ class Assembler:
         """
         Start knowing no camera.
 
-        Steady, the range of 16-bit images never becomes smaller, whatever they show; the
+        Steady, the range of 16-bit and float images never becomes smaller, whatever they show; the
         frames then depend on those before, which a resumed recording could not repeat.
         """
-        self._cameras = Cameras()
-        self._steady, self._bits = steady, 8
+        self._cameras, self._image_cameras = Cameras(), Cameras('image_info', 'image')
+        self._steady = steady
+        # powers of two that the values of a guide stay below: of integers, and of floats
+        self._bits, self._exponent = conversions.LEAST_BITS, conversions.LEAST_EXPONENT
 
     def assemble(self, inputs: Inputs, config: NodeConfig) -> Assembled:
         """Decode, check and fit together one set; raise ValueError in one sentence."""
         depth, encoding, baseline = decode_depth(inputs.depth, config)
         image = self._full_range(_decode_image(inputs.image, config))
-        image = conversions.fit_image(image, depth.shape)
         rectified = 'rectified' if baseline else config.distortion
         camera = self._cameras.model(inputs.camera_info, depth.shape, rectified)
         depth = camera.undistorted(depth, nearest=True)
         frame = Frame(
-            image=camera.undistorted(image),
+            image=self._as_seen(image, depth, camera, inputs, config),
             depth=depth,
             intrinsics=replace(camera.intrinsics, baseline=baseline or config.baseline),
             confidence=_confidence(inputs.confidence, depth, camera, config),
             stamp=conversions.seconds(inputs.depth.header.stamp),
             pose=inputs.pose)
-        return Assembled(inputs, frame, encoding, camera)
+        return Assembled(inputs, frame, encoding, camera, config.points)
+
+    def _as_seen(self, image: np.ndarray, depth: np.ndarray, camera: CameraModel, inputs: Inputs,
+                 config: NodeConfig) -> np.ndarray:
+        """Return the image as the depth camera sees it, without distortion."""
+        if inputs.image_motion is None:
+            return camera.undistorted(conversions.fit_image(image, depth.shape))
+        own = self._image_cameras.model(inputs.image_info, image.shape[:2], config.distortion)
+        return registered(own.undistorted(image), depth, inputs.image_motion, camera.intrinsics,
+                          own.intrinsics)
 
     def _full_range(self, image: np.ndarray) -> np.ndarray:
-        """Let images of 10 or 12 bits in 16 guide as others do."""
-        if image.dtype != np.uint16:
+        """Let images of 10 or 12 bits in 16, and floats of any range, guide as others do."""
+        if image.dtype == np.uint8:
             return image
-        bits = conversions.bits_in_use(image, self._bits)
+        bits, exponent = self._bits, self._exponent
+        if image.dtype == np.uint16:
+            bits = conversions.bits_in_use(image, bits)
+        else:
+            exponent = conversions.exponent_in_use(image, exponent)
         if self._steady:
-            self._bits = bits
-        return conversions.full_range(image, bits)
+            self._bits, self._exponent = bits, exponent
+        return conversions.full_range(image, bits if image.dtype == np.uint16 else exponent)
 
 
 def decode_depth(message: Any, config: NodeConfig) -> tuple[np.ndarray, str, float]:
@@ -118,7 +133,7 @@ def decode_depth(message: Any, config: NodeConfig) -> tuple[np.ndarray, str, flo
         return depth, '32FC1', baseline
     compressed = hasattr(message, 'format')
     decode = conversions.decode_compressed_depth if compressed else conversions.decode_depth
-    return *decode(message, config.max_pixels), 0.0
+    return *decode(message, config.max_pixels, config.depth_scale), 0.0
 
 
 def _decode_image(message: Any, config: NodeConfig) -> np.ndarray:
@@ -141,38 +156,72 @@ def _confidence(message: Any, depth: np.ndarray, camera: CameraModel,
     return camera.undistorted(confidence.normalised(values, means), nearest=True)
 
 
+class Fields(Protocol):
+    """How the fields of a message come about; `room` is where their data goes."""
+
+    def __call__(self, assembled: Assembled, refined: Refined, room: outgoing.Room = np.empty
+                 ) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Output:
-    """One output topic: its type, and how its fields come about."""
+    """One output topic: its type and its fields."""
 
     package: str
     type_name: str
-    fields: Callable[[Assembled, Refined], dict[str, Any]]
+    fields: Fields
 
 
-# the small and urgent first
 OUTPUTS: dict[str, Output] = {
     'depth_refined/image': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.depth_fields(r.depth, a.encoding)),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.depth_fields(r.depth, a.encoding, room)),
     'depth_refined/camera_info': Output(
         'sensor_msgs', 'CameraInfo',
-        lambda a, r: outgoing.camera_info_fields(a.inputs.camera_info, a.camera)),
+        lambda a, r, room=np.empty: outgoing.camera_info_fields(
+            a.inputs.camera_info, a.camera)),
     'depth_refined/confidence': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.image_fields(r.confidence, '32FC1')),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.image_fields(r.confidence, '32FC1', room)),
     'depth_refined/provenance': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.image_fields(r.provenance, 'mono8')),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.image_fields(r.provenance, 'mono8', room)),
     'disparity_refined': Output(
         'stereo_msgs', 'DisparityImage',
-        lambda a, r: outgoing.disparity_fields(r.depth, a.inputs.depth)),
+        lambda a, r, room=np.empty: outgoing.disparity_fields(r.depth, a.inputs.depth, room)),
     'normals/image': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.normals_fields(r.normals)),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.normals_fields(r.normals, room)),
     'normals/image_color': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.normal_color_fields(r.normals)),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.normal_color_fields(r.normals, room)),
     'points': Output(
-        'sensor_msgs', 'PointCloud2', lambda a, r: outgoing.cloud_fields(a.frame, r)),
+        'sensor_msgs', 'PointCloud2',
+        lambda a, r, room=np.empty: outgoing.cloud_fields(a.frame, r, a.points, room)),
+    # named as image_transport names them
+    'depth_refined/image/compressedDepth': Output(
+        'sensor_msgs', 'CompressedImage',
+        lambda a, r, room=np.empty: outgoing.compressed_depth_fields(r.depth, a.encoding)),
+    'depth_refined/provenance/compressed': Output(
+        'sensor_msgs', 'CompressedImage',
+        lambda a, r, room=np.empty: compressed.picture_fields(
+            outgoing.image_fields(r.provenance, 'mono8'), 'png')),
+    'normals/image_color/compressed': Output(
+        'sensor_msgs', 'CompressedImage',
+        lambda a, r, room=np.empty: compressed.picture_fields(
+            outgoing.normal_color_fields(r.normals), 'jpeg')),
 }
 
 
-def output_topics(disparity: bool) -> list[str]:
+def output_topics(disparity: bool, compressed: bool = False) -> list[str]:
     """Return the topics that are published for depth or for disparity coming in."""
-    return [topic for topic in OUTPUTS if disparity or topic != 'disparity_refined']
+    return [
+        topic for topic, output in OUTPUTS.items()
+        if (disparity or topic != 'disparity_refined')
+        and (compressed or output.type_name != 'CompressedImage')]
+
+
+def warm_up() -> None:
+    """Load or compile the kernels of messages."""
+    confidence.warm_up()
+    outgoing.warm_up()

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 import time
 from typing import Any, Protocol
 
@@ -25,21 +26,31 @@ import numpy as np
 
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 from graph_depth_refiner.frame import Refined, Status
+from graph_depth_refiner.messages import registration
 from graph_depth_refiner.messages.assembly import (
     Assembled,
     Assembler,
     decode_depth,
     Inputs,
     OUTPUTS,
+    warm_up,
 )
 from graph_depth_refiner.messages.conversions import seconds
-from graph_depth_refiner.messages.outgoing import camera_info_fields, depth_fields, warm_up
+from graph_depth_refiner.messages.outgoing import (
+    camera_info_fields,
+    compressed_depth_fields,
+    depth_fields,
+    Room,
+)
+from graph_depth_refiner.messages.placement import Nowhere, placed, Places
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.shedding import Shedder
 from graph_depth_refiner.ros.watch import Recent, STAGE
 from graph_depth_refiner.ros.worker import Ledger
 
 WARM_UP_SHAPE = (240, 320)
+AS_DEPTH = {'depth_refined/image': depth_fields,
+            'depth_refined/image/compressedDepth': compressed_depth_fields}
 URGENT = {'depth_refined/image', 'depth_refined/camera_info', 'disparity_refined'}
 
 
@@ -68,8 +79,8 @@ class Outlet(Protocol):
     def wanted(self) -> list[str]:
         """Return the topics somebody listens to."""
 
-    def publish(self, topic: str, header: Any, fields: dict[str, Any]) -> None:
-        """Publish a message made of these fields."""
+    def publish(self, topic: str, header: Any, make: Callable[[Room], dict[str, Any]]) -> None:
+        """Publish a message of the fields that `make` returns."""
 
     def forward(self, topic: str, message: Any) -> None:
         """Publish a message as it is."""
@@ -105,8 +116,11 @@ class Processor:
     """Refines jobs one by one, in the worker's thread; sole owner of the refiner."""
 
     def __init__(self, settings: Callable[[], Settings], clock: Callable[[], float],
-                 outlet: Outlet, doubt: Callable[[str], None]) -> None:
+                 outlet: Outlet, doubt: Callable[[str], None],
+                 places: Places | None = None) -> None:
         """Keep the ways out; `clock` tells the time of stamps, `doubt` takes a warning."""
+        self._places = places or Nowhere()
+        self._waited = 0.0  # seconds, for the places of the last frame
         self._settings, self._clock = settings, clock
         self._outlet, self._doubt = outlet, doubt
         self._assembler = Assembler(steady=True)
@@ -118,6 +132,7 @@ class Processor:
         self.recent = Recent()
         self.statuses = Ledger()  # how the refinements ended
         self.resets = Ledger()  # why a frame had no history
+        self.poses = Ledger()  # what became of poses, where some are to come
         self.last_status: Status | None = None  # of the last frame, if that was refined
         self.preparing = False
 
@@ -129,6 +144,8 @@ class Processor:
             self.refiner = DepthRefiner(settings.refiner, settings.node.device)
             self.refiner.warm_up(WARM_UP_SHAPE)
             warm_up()
+            if settings.node.image_info_topic:
+                registration.warm_up()
         finally:
             self.preparing = False
 
@@ -146,7 +163,14 @@ class Processor:
         if not settings.node.shed_load or settings.refiner.solver.mode != 'realtime':
             self.shedder.reset()
         elif fate == 'refined':
-            self.shedder.observe(job.period, time.perf_counter() - started)
+            # waiting for a pose is no work that could be shed
+            self.shedder.observe(job.period, time.perf_counter() - started - self._waited)
+
+    def pass_on(self, job: Job) -> None:
+        """Publish the depth of a job as it came, in whatever thread, while preparing."""
+        wanted = self._outlet.wanted()
+        self._pass_on(job.inputs, self._settings().node, wanted)
+        self.ledger.count('passed' if wanted else 'no_subscriber')
 
     def _fate(self, job: Job, settings: Settings) -> str:
         """Do what is to be done, and say what that was."""
@@ -166,7 +190,10 @@ class Processor:
         return 'refined'
 
     def _refine(self, job: Job, settings: Settings, wanted: list[str]) -> None:
-        assembled = self._assembler.assemble(job.inputs, settings.node)
+        began = time.perf_counter()
+        inputs = placed(job.inputs, settings.node, self._places)
+        self._waited = time.perf_counter() - began
+        assembled = self._assembler.assemble(inputs, settings.node)
         self.refiner.configure(self.shedder.apply(settings.refiner))
         try:
             refined = self.refiner.refine(assembled.frame)
@@ -192,7 +219,7 @@ class Processor:
         header = assembled.inputs.depth.header
         for topic, output in OUTPUTS.items():
             if topic in topics:
-                self._outlet.publish(topic, header, output.fields(assembled, refined))
+                self._outlet.publish(topic, header, partial(output.fields, assembled, refined))
 
     def _note(self, job: Job, assembled: Assembled, refined: Refined) -> None:
         latency = time.perf_counter() - job.arrival
@@ -202,6 +229,9 @@ class Processor:
             age_ms=1e3 * (self._clock() - assembled.frame.stamp),
             **{f'{STAGE}{stage}': ms for stage, ms in refined.milliseconds.items()})
         self._note_past(refined)
+        if self._places.wanted:
+            known = assembled.frame.pose is not None
+            self.poses.count(refined.pose or 'not needed' if known else 'unknown')
         self.statuses.count(refined.status.name.lower())
         self.last_status = refined.status
 
@@ -223,14 +253,16 @@ class Processor:
         for topic in wanted:
             if topic == 'depth_refined/camera_info':
                 if inputs.camera_info:
-                    self._outlet.publish(topic, header, camera_info_fields(inputs.camera_info))
+                    info = camera_info_fields(inputs.camera_info)
+                    self._outlet.publish(topic, header, partial(_as_is, info))
             elif topic == 'disparity_refined' or (
-                    topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')):
+                    topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')
+                    and not config.depth_scale):
                 self._outlet.forward(topic, inputs.depth)
-            elif topic == 'depth_refined/image':
+            elif topic in AS_DEPTH:
                 depth, encoding, _ = decode_depth(inputs.depth, config)
                 known = np.where(depth > 0, depth, np.float32(np.nan))
-                self._outlet.publish(topic, header, depth_fields(known, encoding))
+                self._outlet.publish(topic, header, partial(AS_DEPTH[topic], known, encoding))
 
     def _follow(self, job: Job) -> None:
         """Start anew with the stream; drop what was learnt before."""
@@ -248,3 +280,7 @@ class Processor:
             f'depth: expected frames younger than {config.max_age:g} s (max_age), got '
             f'{age:.3g} s; set use_sim_time for recordings')
         return True
+
+
+def _as_is(fields: dict[str, Any], room: Room) -> dict[str, Any]:
+    return fields

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner.messages import compressed, kernels
+from graph_depth_refiner.messages import compressed, kernels, outgoing
 
 ENOUGH = 10 ** 6
 
@@ -93,6 +93,24 @@ def test_millimetres_come_back(form, body):
     assert np.array_equal(depth, stored)
 
 
+@pytest.mark.parametrize('form, suffix', [
+    ('16UC1; png compressed ', '.png'), ('mono16; png compressed mono16', '.png'),
+    ('16UC1; tiff compressed ', '.tiff')])
+def test_lossless_pictures_of_depth_come_back(form, suffix):
+    data = cv2.imencode(suffix, some_depth())[1].tobytes()
+    depth, encoding = compressed.depth(form, data, ENOUGH)
+    assert encoding == form.split(';')[0]
+    assert np.array_equal(depth, some_depth())
+
+
+def test_a_tiff_of_metres_comes_back():
+    metres = np.array([[0.5, 1.25, np.nan]], np.float32)
+    data = cv2.imencode('.tiff', metres)[1].tobytes()
+    depth, encoding = compressed.depth('32FC1; tiff compressed ', data, ENOUGH)
+    np.testing.assert_array_equal(depth, metres)
+    assert encoding == '32FC1'
+
+
 @pytest.mark.parametrize('codec, body', [('png', png), ('rvl', rvl_body)])
 def test_metres_come_back(codec, body):
     # stored = a / depth + b, as compressed_depth_image_transport quantises:
@@ -128,6 +146,10 @@ GOOD = depth_payload(png(some_depth()))
     ('16UC1; compressedDepth jpeg', GOOD, 'depth: expected format'),
     ('8UC1; compressedDepth png', GOOD, 'depth: expected format'),
     ('', GOOD, 'depth: expected format'),
+    ('16UC1; jpeg compressed mono8', GOOD, 'JPEG destroys depth'),
+    ('32FC1; png compressed ', png(some_depth()), 'one channel of float32 for 32FC1, got uint16'),
+    ('16UC1; png compressed ', png(np.zeros((4, 4), np.uint8)), 'one channel of uint16'),
+    ('16UC1; tiff compressed ', b'II*\0' + b'\xff' * 20, 'expected a TIFF of one picture'),
     ('16UC1; compressedDepth png', GOOD[:12], 'expected more than 12 bytes'),
     ('16UC1; compressedDepth png', GOOD[:30], 'depth: expected'),
     ('16UC1; compressedDepth png', depth_payload(png(np.zeros((4, 4), np.uint8))),
@@ -146,7 +168,7 @@ def test_bad_depth_is_refused(form, data, sentence):
         compressed.depth(form, data, ENOUGH)
 
 
-@pytest.mark.parametrize('suffix', ['.png', '.jpg'])
+@pytest.mark.parametrize('suffix', ['.png', '.jpg', '.tiff'])
 def test_size_is_read_before_the_pixels(suffix):
     data = cv2.imencode(suffix, np.zeros((300, 400, 3), np.uint8))[1].tobytes()
     assert compressed.picture('image', data, ENOUGH).shape == (300, 400, 3)
@@ -158,3 +180,46 @@ def test_size_is_read_before_the_pixels(suffix):
 def test_no_picture_is_refused(data):
     with pytest.raises(ValueError, match='image: expected'):
         compressed.picture('image', data, ENOUGH)
+
+
+@pytest.mark.parametrize('encoding', ['16UC1', 'mono16'])
+def test_outgoing_millimetres_are_kept(encoding):
+    fields = outgoing.compressed_depth_fields(some_depth() / np.float32(1000), encoding)
+    back, as_what = compressed.depth(fields['format'], fields['data'].tobytes(), ENOUGH)
+    assert as_what == encoding
+    np.testing.assert_array_equal(back, some_depth())
+
+
+@pytest.mark.parametrize('encoding', ['32FC1', '64FC1'])
+@pytest.mark.parametrize('far', [0.4, 0.4001, 8.0, 900.0])
+def test_outgoing_metres_are_off_by_half_a_step_of_inverse_depth(encoding, far):
+    metres = np.geomspace(0.4, far, 120).reshape(10, 12).astype(np.float32)
+    metres[3, 4] = np.nan
+    fields = outgoing.compressed_depth_fields(metres, encoding)
+    back, as_what = compressed.depth(fields['format'], fields['data'].tobytes(), ENOUGH)
+    assert as_what == '32FC1'
+    np.testing.assert_array_equal(np.isnan(back), np.isnan(metres))
+    step = (1 / 0.4 - 1 / far) / compressed.STEPS
+    worst = metres ** 2 * step / 2 + 1e-6 * metres  # dz = z^2 d(1/z), and the rounding of float32
+    assert (np.abs(back - metres) <= worst)[np.isfinite(metres)].all()
+
+
+def test_a_frame_without_depth_is_compressed_too():
+    fields = outgoing.compressed_depth_fields(np.full((4, 5), np.nan, np.float32), '32FC1')
+    back, _ = compressed.depth(fields['format'], fields['data'].tobytes(), ENOUGH)
+    assert back.shape == (4, 5)
+    assert np.isnan(back).all()
+
+
+def test_outgoing_pictures_keep_their_colours():
+    rgb = np.zeros((8, 8, 3), np.uint8)
+    rgb[:] = (250, 128, 10)
+    fields = compressed.picture_fields(outgoing.image_fields(rgb, 'rgb8'), 'jpeg')
+    assert fields['format'] == 'rgb8; jpeg compressed bgr8'
+    back = compressed.picture('image', fields['data'].tobytes(), ENOUGH)[..., ::-1]
+    assert np.abs(back.astype(int) - rgb).max() <= 3
+    labels = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    fields = compressed.picture_fields(outgoing.image_fields(labels, 'mono8'), 'png')
+    assert fields['format'] == 'mono8; png compressed mono8'
+    back = compressed.picture('image', fields['data'].tobytes(), ENOUGH)
+    np.testing.assert_array_equal(back, labels)

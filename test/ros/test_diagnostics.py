@@ -23,10 +23,11 @@ from graph_depth_refiner.ros.watch import Recent
 from graph_depth_refiner.ros.worker import Ledger
 
 
-def told(recent, resets):
+def told(recent, resets, poses=None):
     """Return the values of a report by name."""
     status = DiagnosticStatusWrapper()
-    Diagnostics._past(status, SimpleNamespace(recent=recent, resets=resets))
+    Diagnostics._past(status, SimpleNamespace(
+        recent=recent, resets=resets, poses=poses or Ledger()))
     return {one.key: one.value for one in status.values}
 
 
@@ -46,10 +47,12 @@ def test_the_newest_noise_and_what_the_past_was_good_for():
         recent.note(history_frames=frames)
     resets.count('first frame')
     resets.count('scene change', 2)
-    assert told(recent, resets) == {
+    poses = Ledger()
+    poses.count('corrected', 3)
+    assert told(recent, resets, poses) == {
         'noise at 1 m (mm)': '3.00', 'noise at 2 m (mm)': '8.00',
         'frames with history (%)': '75.0', 'history weight (frames)': '4.0',
-        'no history: first frame': '1', 'no history: scene change': '2'}
+        'no history: first frame': '1', 'no history: scene change': '2', 'poses corrected': '3'}
 
 
 def test_before_the_first_frame_nothing_is_told():
