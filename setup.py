@@ -20,8 +20,8 @@ from setuptools import find_packages, setup
 PACKAGE = 'graph_depth_refiner'
 SHARE = Path('share') / PACKAGE
 COMMANDS = (
-    'graph_depth_refiner', 'refine', 'refine_bag', 'make_bag', 'evaluate', 'benchmark', 'soak',
-    'demo', 'config', 'warm_up',
+    'graph_depth_refiner', 'refine', 'refine_bag', 'refine_colmap', 'make_bag', 'evaluate',
+    'benchmark', 'soak', 'demo', 'config', 'warm_up',
 )
 # cpu: what package.xml asks of the system, for a Python without ROS; the others: what a part of
 # the package needs beyond that, and says so where it is missing
@@ -32,6 +32,8 @@ EXTRAS = {
     'cluster': ['dask[distributed]'],
     'exr': ['OpenEXR'],
     'realsense': ['pyrealsense2'],
+    'colmap': ['pycolmap'],
+    'rerun': ['rerun-sdk'],
 }
 
 
@@ -46,7 +48,7 @@ def shared(folder):
 
 setup(
     name=PACKAGE,
-    version='0.1.0',
+    version='0.2.0',
     packages=find_packages(exclude=['test', 'test.*']),
     package_data={PACKAGE: ['py.typed']},
     data_files=[

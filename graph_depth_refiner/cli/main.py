@@ -35,6 +35,8 @@ EVALUATE = 'graph_depth_refiner.lab.evaluation.evaluate'
 COMMANDS = {
     'refine': ('graph_depth_refiner.files.refine_files', 'refine image files'),
     'refine-bag': ('graph_depth_refiner.bags.refine_bag', 'add refined topics to recordings'),
+    'refine-colmap': (
+        'graph_depth_refiner.files.refine_colmap', 'refine the maps of a COLMAP workspace'),
     'make-bag': ('graph_depth_refiner.bags.make_bag', 'turn an RGB-D data set into a recording'),
     'evaluate middlebury': (EVALUATE, 'compare with other methods on Middlebury stereo, v3'),
     'evaluate kitti': (EVALUATE, 'compare with other methods on KITTI stereo'),
@@ -59,6 +61,9 @@ COMMANDS = {
         'measure what less work saves and what it costs'),
     'benchmark node': (
         'graph_depth_refiner.lab.benchmarks.node', 'measure the running node over DDS'),
+    'benchmark colmap': (
+        'graph_depth_refiner.lab.benchmarks.colmap',
+        'fuse a rendered COLMAP workspace as it is and refined'),
 }
 
 

@@ -205,13 +205,18 @@ def full_range(image: np.ndarray, bits: int) -> np.ndarray:
 def fit_image(image: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Resize an image to the size of the depth; refuse it where that would distort it."""
     height, width = image.shape[:2]
-    if (height, width) == shape:
-        return image
     if height * shape[1] != width * shape[0]:
         raise ValueError(
             f'image: expected the size of the depth {shape[1]}x{shape[0]} or an exact multiple '
             f'or part of it, got {width}x{height}')
-    smaller = shape[0] < height
+    return resize_image(image, shape)
+
+
+def resize_image(image: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Return the image in another size (height, width), without aliasing."""
+    if image.shape[:2] == shape:
+        return image
+    smaller = shape[0] < image.shape[0]
     return cv2.resize(
         image, shape[::-1], interpolation=cv2.INTER_AREA if smaller else cv2.INTER_LINEAR)
 

@@ -28,7 +28,7 @@ from graph_depth_refiner.frame import Status
 from graph_depth_refiner.ros.memory import resident_megabytes
 from graph_depth_refiner.ros.shedding import STAGES
 from graph_depth_refiner.ros.starvation import Starvation
-from graph_depth_refiner.ros.watch import Recent
+from graph_depth_refiner.ros.watch import Recent, STAGE
 
 PERIOD = 1.0  # seconds, unless the parameter of the updater says otherwise
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.1, 3600.0  # seconds
@@ -104,6 +104,8 @@ class Diagnostics:
             status.add(
                 f'latency {name} (ms)', _number(recent.percentile('latency_ms', percent)))
             status.add(f'age {name} (ms)', _number(recent.percentile('age_ms', percent)))
+        for name in recent.names(STAGE):
+            status.add(f'{name} (ms)', _number(recent.mean(name)))
         status.add('iterations', _number(recent.newest('iterations'), 0))
         status.add('energy', _number(recent.newest('energy'), 6))
         status.add('graph hit rate', _number(recent.newest('graph_hit_rate'), 3))

@@ -45,7 +45,7 @@ from graph_depth_refiner.messages.outgoing import (
 from graph_depth_refiner.messages.placement import Nowhere, placed, Places
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.shedding import Shedder
-from graph_depth_refiner.ros.watch import Recent
+from graph_depth_refiner.ros.watch import Recent, STAGE
 from graph_depth_refiner.ros.worker import Ledger
 
 WARM_UP_SHAPE = (240, 320)
@@ -228,7 +228,7 @@ class Processor:
             latency_ms=1e3 * latency, iterations=refined.iterations, energy=refined.energy,
             graph_hit_rate=refined.graph_hit_rate,
             age_ms=1e3 * (self._clock() - assembled.frame.stamp),
-            **{f'{stage}_ms': ms for stage, ms in refined.milliseconds.items()})
+            **{f'{STAGE}{stage}': ms for stage, ms in refined.milliseconds.items()})
         self._note_past(refined)
         if self._places.wanted:
             known = assembled.frame.pose is not None
