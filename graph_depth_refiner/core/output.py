@@ -49,7 +49,7 @@ def to_refined(k: Kernels, planes: Array, obs: Observation, present: Present,
 def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, present: Present,
              solution: Solution) -> Refined:
     """Return the measurement as it came, no pixel moved or filled, and normals as they are."""
-    valid = k.numpy(obs.d) > 0
+    valid = k.numpy(obs.m) > 0  # a depth of no confidence is none
     normals = camera.normals(k.numpy(planes), obs.intrinsics).astype(np.float32)
     normals[~valid] = np.nan
     return Refined(
