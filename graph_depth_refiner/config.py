@@ -427,6 +427,7 @@ PAPER = {
 }
 
 STEREO = {
+    'noise.sensor': 'stereo',  # limits of cleaning are in pixels of disparity
     'cleaning.least_confidence': 0.5, 'cleaning.speckle_area': 30,
     'cleaning.visible': True,
     'cleaning.joint_median': True, 'holes.fill': 'all',
@@ -598,7 +599,7 @@ class NodeConfig(Tunables):
         'wait', 'Frames that come while kernels are compiled or loaded: the newest one waits, or '
         'all depth is passed through unchanged', choices=('wait', 'pass'))
     shed_load: bool = tunable(
-        True, 'Under overload take fewer steps, then solve at a lower resolution')
+        True, 'Under overload take no steps, then solve at a lower resolution')
 
     confidence: Confidence = Confidence()
     points: Points = Points()

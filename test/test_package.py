@@ -89,8 +89,8 @@ def imported(folders):
 
 
 def test_dependencies_are_what_is_imported():
-    keys = {'cv2': 'python3-opencv', 'yaml': 'python3-yaml', 'llvmlite': 'python3-numba',
-            'tf2_ros': 'tf2_ros_py',
+    keys = {'cv2': 'python3-opencv', 'llvmlite': 'python3-numba', 'tf2_ros': 'tf2_ros_py',
+            'yaml': 'python3-yaml',
             **{name: f'python3-{name}' for name in ('numba', 'numpy', 'tqdm')}}
     optional = {'torch', 'rosbags', 'ruamel', 'distributed', 'OpenEXR', 'pyrealsense2',
                 'pycolmap', 'rerun'}

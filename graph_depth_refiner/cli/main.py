@@ -56,6 +56,9 @@ COMMANDS = {
         'graph_depth_refiner.lab.benchmarks.solver', 'time graph and step of every backend'),
     'benchmark stream': (
         'graph_depth_refiner.lab.benchmarks.stream', 'compare methods on a synthetic stream'),
+    'benchmark shedding': (
+        'graph_depth_refiner.lab.benchmarks.shedding',
+        'measure what less work saves and what it costs'),
     'benchmark node': (
         'graph_depth_refiner.lab.benchmarks.node', 'measure the running node over DDS'),
     'benchmark colmap': (

@@ -36,6 +36,8 @@ LEAST_KEPT = 0.4  # share of the history in sight that must be kept, or the scen
 AT_REST = 0.1  # pixels: a motion of less is that of a camera at rest
 SAMPLES = 19200  # pixels that teach the noise, about: with fewer a single one tells in its medians
 LEARNING_GATE = 6.0  # standard deviations: a residual of more is of another surface
+# Share of pixels that are the same as before, to within rounding, in a frame that is sent twice.
+REPEATED, SAME = 0.9, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +122,8 @@ def _learned(k: Kernels, noise: NoiseModel, obs: Observation, history: Array, fr
         k.numpy(subsample(one, SAMPLES)) for one in (obs.d, obs.m, history, frames))
     both = (m > 0) & (behind > 0) & (old > 0)
     d, residual, behind = d[both], (d - old)[both], behind[both]
+    if np.count_nonzero(np.abs(residual) <= SAME * d) > REPEATED * d.size:
+        return noise  # the same frame again, as slow cameras send it, tells nothing
     sigma = (noise.floor + noise.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))
     near = np.abs(residual) <= gate * sigma
     return learn(noise, d[near], residual[near], behind[near])

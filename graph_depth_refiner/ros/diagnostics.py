@@ -26,6 +26,7 @@ from rclpy.clock import Clock, ClockType
 
 from graph_depth_refiner.frame import Status
 from graph_depth_refiner.ros.memory import resident_megabytes
+from graph_depth_refiner.ros.shedding import STAGES
 from graph_depth_refiner.ros.starvation import Starvation
 from graph_depth_refiner.ros.watch import Recent, STAGE
 
@@ -110,6 +111,7 @@ class Diagnostics:
         status.add('graph hit rate', _number(recent.newest('graph_hit_rate'), 3))
         self._past(status, processor)
         status.add('shedding stage', str(processor.shedder.stage))
+        status.add('shedding cost', STAGES[processor.shedder.stage].cost)
         status.add('last status', processor.last_status.value if processor.last_status else '')
         for name, count in sorted(processor.statuses.snapshot().items()):
             status.add(f'status {name}', str(count))
@@ -145,10 +147,10 @@ class Diagnostics:
                 'and topics of the two are mixed up')
         elif self.last_complaint:
             status.summary(DiagnosticStatus.WARN, self.last_complaint)
-        elif pipeline.processor.shedder.stage:
+        elif stage := pipeline.processor.shedder.stage:
             status.summary(
                 DiagnosticStatus.WARN,
-                f'overloaded: work is shed, stage {pipeline.processor.shedder.stage}')
+                f'overloaded: work is shed, stage {stage}: {STAGES[stage].cost}')
         elif pipeline.inputs and pipeline.processor.last_status in TROUBLE:
             status.summary(
                 DiagnosticStatus.WARN, f'last frame: {pipeline.processor.last_status.value}')

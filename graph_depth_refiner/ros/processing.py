@@ -194,7 +194,8 @@ class Processor:
         inputs = placed(job.inputs, settings.node, self._places)
         self._waited = time.perf_counter() - began
         assembled = self._assembler.assemble(inputs, settings.node)
-        self.refiner.configure(self.shedder.apply(settings.refiner))
+        self.refiner.configure(
+            self.shedder.apply(settings.refiner, assembled.frame.depth.shape))
         try:
             refined = self.refiner.refine(assembled.frame)
         except Exception as error:

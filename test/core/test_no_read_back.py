@@ -48,6 +48,7 @@ def stages(k):
         'normalise': lambda: k.normalise(w),
         'first_slopes': lambda: k.first_slopes(one, one, one),
         'fit_local_planes': lambda: k.fit_local_planes(one, one, one, x[1:]),
+        'atrous_pass': lambda: k.atrous_pass(x, one, one, 2),
         'fill_background': lambda: k.fill_background(one, reliable),
         'fill_occluded': lambda: k.fill_occluded(one, reliable, x),
         'joint_weighted_median': lambda: k.joint_weighted_median(one, x, 3, 1.0, 0.5, 0.05),

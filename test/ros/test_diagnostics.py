@@ -19,6 +19,7 @@ from diagnostic_updater import DiagnosticStatusWrapper
 import pytest
 
 from graph_depth_refiner.ros.diagnostics import Diagnostics, noise_millimetres
+from graph_depth_refiner.ros.shedding import STAGES
 from graph_depth_refiner.ros.watch import Recent
 from graph_depth_refiner.ros.worker import Ledger
 
@@ -57,3 +58,13 @@ def test_the_newest_noise_and_what_the_past_was_good_for():
 
 def test_before_the_first_frame_nothing_is_told():
     assert set(told(Recent(), Ledger()).values()) == {'none'}
+
+
+def test_what_is_shed_is_told_with_what_it_costs():
+    report = SimpleNamespace(
+        _pipeline=SimpleNamespace(processor=SimpleNamespace(shedder=SimpleNamespace(stage=2))),
+        _same_name=False, last_complaint='')
+    status = Diagnostics._summary(report, DiagnosticStatusWrapper())
+    assert status.message == (
+        f'overloaded: work is shed, stage 2: error of depth {STAGES[2].depth:+d} %, '
+        f'of normals {STAGES[2].normals:+d} %')
