@@ -35,6 +35,9 @@ from graph_depth_refiner.messages.conversions import resize_image
 
 KINDS = ('geometric', 'photometric')  # of maps, the better one first
 DEPTHS, NORMALS = Path('stereo', 'depth_maps'), Path('stereo', 'normal_maps')
+# The fusion averages views: it wants errors that differ from view to view, not smooth ones, and
+# wide smoothing lets it take worse points.
+SETTINGS = ('planes.passes=1',)
 USUAL_DEPTH = 2.0  # metres: the scale of a reconstruction is arbitrary, limits are in metres
 
 
@@ -88,6 +91,12 @@ def run(args: argparse.Namespace) -> int:
     return _report(outcomes)
 
 
+def colmap_config(args: argparse.Namespace) -> RefinerConfig:
+    """Return the configuration that the options ask for, the settings for fusion below them."""
+    args.set = [*SETTINGS, *args.set]
+    return config_from(args)
+
+
 def plan(args: argparse.Namespace) -> list[Job]:
     """Return the jobs that the arguments ask for."""
     workspace = args.workspace.resolve()
@@ -95,7 +104,7 @@ def plan(args: argparse.Namespace) -> list[Job]:
     if out == workspace:
         raise ValueError(f'out: expected another folder than the workspace, got {str(args.out)!r}')
     kinds = KINDS if args.input == 'auto' else (args.input,)
-    return plan_views(workspace, out, kinds, config_from(args), args.device)
+    return plan_views(workspace, out, kinds, colmap_config(args), args.device)
 
 
 def plan_views(

@@ -23,10 +23,16 @@ import tempfile
 import cv2
 import numpy as np
 
-from graph_depth_refiner.cli.main import add_config_arguments, config_from
+from graph_depth_refiner.cli.main import add_config_arguments
 from graph_depth_refiner.cli.table import format_table
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.files.refine_colmap import KINDS, link_workspace, plan_views, refine_view
+from graph_depth_refiner.files.refine_colmap import (
+    colmap_config,
+    KINDS,
+    link_workspace,
+    plan_views,
+    refine_view,
+)
 from graph_depth_refiner.lab.benchmarks.stream import image_size
 from graph_depth_refiner.lab.synthetic.colmap import (
     render_views,
@@ -56,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fuse every room twice; print the means over the rooms."""
     import pycolmap  # noqa: F401, it is missing now rather than after minutes of rendering
-    config, size = config_from(args), image_size(args.size)
+    config, size = colmap_config(args), image_size(args.size)
     rooms = [compare(render_views(seed, args.views, size), args.input, config)
              for seed in args.seeds]
     records = {name: {key: float(np.mean([room[name][key] for room in rooms]))
