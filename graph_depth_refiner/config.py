@@ -396,8 +396,8 @@ class RefinerConfig(Tunables):
     """What the refinement does, with or without ROS."""
 
     backend: str = tunable(
-        'auto', 'Implementation: fused kernels on a CPU, plain torch, or compiled torch',
-        choices=('auto', 'fused', 'torch', 'compiled'))
+        'auto', 'Implementation: fused kernels on a CPU, plain torch, or torch with Triton kernels '
+        'on a GPU', choices=('auto', 'fused', 'torch', 'triton'))
     depth: Depth = Depth()
     cleaning: Cleaning = Cleaning()
     noise: Noise = Noise()

@@ -146,9 +146,9 @@ class Refined:
     # floor (1/m) and share: the deviation of inverse depth 1/z is floor + share / z
     noise: tuple[float, float] = (0.0, 0.0)
 
-    def with_times(self, milliseconds: dict[str, float], hit_rate: float) -> Refined:
+    def with_times(self, milliseconds: dict[str, float]) -> Refined:
         """Return the same with what is known only at the end."""
-        return replace(self, milliseconds=milliseconds, graph_hit_rate=hit_rate)
+        return replace(self, milliseconds=milliseconds)
 
 
 def _array(name: str, value: object) -> np.ndarray:

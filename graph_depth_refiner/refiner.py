@@ -25,14 +25,20 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import kernels
 from graph_depth_refiner.core.cleaning import clean, extend_planes, without_rejected
 from graph_depth_refiner.core.downsampling import downsample, downsample_image
-from graph_depth_refiner.core.history import continues, fuse_history, History, start_noise
+from graph_depth_refiner.core.history import (
+    continues,
+    fuse_history,
+    History,
+    memory_of,
+    start_noise,
+)
 from graph_depth_refiner.core.initialise import gate_edges, initialise
 from graph_depth_refiner.core.kernels import Kernels
 from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import data_weight, minimise
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import observe
-from graph_depth_refiner.core.output import as_input, to_refined, unknown
+from graph_depth_refiner.core.output import as_input, results_of, to_refined, unknown
 from graph_depth_refiner.core.patch_graph import update_graph
 from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.core.upsampling import upsample
@@ -135,8 +141,10 @@ class DepthRefiner:
         raw = downsample(k, obs.d, obs.m, noise, guide.scale)
         present = fuse_history(k, history, obs, raw, guide, noise, config)
         clock.done('history')
-        level = downsample(k, present.d, present.frames, present.noise, guide.scale) \
-            if present.kept else raw
+        level = k.either(
+            present.kept > 0,
+            lambda: downsample(k, present.d, present.frames, present.noise, guide.scale),
+            lambda: raw)
         cleaned = clean(k, level, guide, config)
         present = without_rejected(k, present, level, cleaned, guide.scale)
         level = cleaned
@@ -147,7 +155,7 @@ class DepthRefiner:
         planes = extend_planes(k, planes, level, guide, config)
         weights, planes = gate_edges(k, graph.weights, planes, level, config)
         clock.done('planes')
-        memory = history.memory if history and present.kept else None
+        memory = memory_of(k, history, present)
         solution = minimise(
             k, Problem(planes, weights, level.d, data_weight(level), level.fused_unit, raw.d,
                        guide.guide, memory),
@@ -158,14 +166,15 @@ class DepthRefiner:
         planes = finish_planes(k, solution.x, level, guide, config)
         large = upsample(k, planes, level, present, obs, guide, config)
         clock.done('upsample')
-        if solution.status in (Status.WORSE, Status.DIVERGED):
+        found = results_of(k, large, obs, present, solution, graph.hit_rate, config)
+        if found.status in (Status.WORSE, Status.DIVERGED):
             self.reset()
         else:
             self.state = State(History.of(
-                obs, guide, graph, present, level, large, solution), present.noise)
-        if solution.status is Status.WORSE:
-            refined = as_input(k, frame, obs, large, present, solution)
+                obs, guide, graph, present, level, large, solution), found.noise)
+        if found.status is Status.WORSE:
+            refined = as_input(k, frame, obs, large, found)
         else:
-            refined = to_refined(k, large, obs, present, solution, config)
+            refined = to_refined(found, present)
         clock.done('output')
-        return refined.with_times(clock.milliseconds, graph.hit_rate)
+        return refined.with_times(clock.milliseconds)

@@ -48,6 +48,7 @@ COMMON = 0.1
 BINS = 8  # of equally many samples, by depth
 LEAST_SAMPLES = 50  # of a bin, for its median to count
 MEMORY = 0.9  # share of what was learned that a frame leaves
+SAMPLING = 4  # pixels between those that teach the noise
 NORMAL = 1.4826  # standard deviation of a normal distribution over its median absolute value
 SUBPIXEL = 0.08  # pixels, error of disparity of an active-stereo camera on a matte wall
 SUBPIXEL_PASSIVE = 0.5  # pixels, of block and semi-global matching
@@ -63,7 +64,11 @@ SLOPES = np.stack([a.ravel() / np.linalg.norm(a) for a in np.meshgrid(
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """The standard deviation of inverse depth, floor + share d, and how it came about."""
+    """
+    The standard deviation of inverse depth, floor + share d, and how it came about.
+
+    On a device its numbers are tensors, so that nobody waits for them.
+    """
 
     floor: float  # 1/m
     share: float
@@ -84,6 +89,11 @@ def fused_sigma(noise: NoiseModel, d: Array, frames: Array) -> Array:
     return (noise.share * d + noise.floor) * (COMMON + (1 - COMMON) / frames.clip(1)) ** 0.5
 
 
+def fused_unit(noise: NoiseModel, d: float, frames: float) -> float:
+    """Return the same of single numbers."""
+    return float(fused_sigma(noise, np.float32(d), np.float32(frames)))
+
+
 def first_model(sensor: str, d: np.ndarray, intrinsics: Intrinsics) -> NoiseModel:
     """Return the model of a kind of sensor; `auto` looks at the inverse depth d, H W, itself."""
     independent, typical = spread_about_planes(d), positive_median(d) or 1.0
@@ -101,6 +111,18 @@ def first_model(sensor: str, d: np.ndarray, intrinsics: Intrinsics) -> NoiseMode
     else:
         share = max(HIDDEN * independent / typical, LEAST)
     return NoiseModel(floor, share, independent, fixed=fixed)
+
+
+def learn_noise(model: NoiseModel, d: np.ndarray, m: np.ndarray, history: np.ndarray,
+                frames: np.ndarray, gate: float) -> NoiseModel:
+    """Return the model after the residuals of some pixels, H W, of those within the gate."""
+    some = slice(None, None, SAMPLING)
+    d, m, old, behind = (one[some, some] for one in (d, m, history, frames))
+    both = (m > 0) & (behind > 0) & (old > 0)
+    d, residual, behind = d[both], (d - old)[both], behind[both]
+    sigma = (model.floor + model.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))
+    near = np.abs(residual) <= gate * sigma
+    return learn(model, d[near], residual[near], behind[near])
 
 
 def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.ndarray

@@ -34,10 +34,16 @@ def upper_median(values: np.ndarray) -> float:
     return float(np.partition(values, half)[half])
 
 
-def positive_median(image: np.ndarray) -> float:
-    """Return the median of those of some pixels, H W, that are above 0; 0 if none is."""
+def known_median(image: np.ndarray, known: np.ndarray) -> float:
+    """Return the median of some of the known pixels, H W; 0 if none is."""
+    values = subsample(image)[subsample(known)]
+    return upper_median(values) if values.size else 0.0
+
+
+def positive_median(image: np.ndarray, otherwise: float = 0.0) -> float:
+    """Return the median of those of some pixels, H W, that are above 0, if any is."""
     for some in (subsample(image), image):
         known = some[some > 0]
         if known.size:
             return upper_median(known)
-    return 0.0
+    return otherwise

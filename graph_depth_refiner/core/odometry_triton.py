@@ -1,0 +1,304 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The search for the camera's motion as Triton kernels: two launches for each of its steps.
+
+The first sums the normal equations of every block of pixels, one program each. The second, a
+single program, adds the blocks up, solves for the step and takes it. Where the search stands is
+a record on the device, which nobody reads before the end.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from graph_depth_refiner.core import odometry as stage
+from graph_depth_refiner.core.triton_launch import launch, scalar
+
+_BLOCK, _TERMS, _SEEN = (
+    tl.constexpr(one) for one in (stage.BLOCK, stage.TERMS, stage.SEEN))
+_OUTLIER, _DEPTH_SCALE = tl.constexpr(stage.OUTLIER), tl.constexpr(stage.DEPTH_SCALE)
+_FLAT_BLOCK, _FLOW = tl.constexpr(stage.FLAT_BLOCK), tl.constexpr(stage.BLOCK_FLOW_SCALE)
+_STILL = tl.constexpr(stage.STILL)
+_ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds a float32 to the even
+# the record: the motion, gain and bias, scale of the motion of blocks, whether the search is on,
+# whether it failed, and the last counts
+GAIN, BIAS, SCALE, ACTIVE, FAILED, COUNTS = 16, 17, 18, 19, 20, 21
+_GAIN, _BIAS, _SCALE, _ACTIVE, _FAILED, _COUNTS = map(
+    tl.constexpr, (GAIN, BIAS, SCALE, ACTIVE, FAILED, COUNTS))
+RECORD = COUNTS + 4
+ROW = 64  # numbers of a block: the sums, the counts, and its shift
+
+
+def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
+                  block_flow_scale: float, foreseen: bool) -> torch.Tensor:
+    """Return the 16 numbers of the motion from a first one on, and 1 if it is trusted."""
+    now = problem.now
+    height, width = now.d.shape
+    rows, columns = -(-height // stage.BLOCK), -(-width // stage.BLOCK)
+    record = matrix.new_zeros(RECORD)
+    record[:16] = matrix.flatten()
+    record[GAIN] = 1.0
+    record[SCALE] = block_flow_scale
+    near = scalar(problem.near, matrix)
+    record[FAILED] = near <= 0
+    sigma = scalar(now.sigma, matrix)
+    blocks = matrix.new_empty(rows * columns, ROW)
+    k = now.intrinsics
+    planes, steady, d, m = (one.contiguous() for one in (
+        problem.past.planes, problem.steady, now.d, now.m))
+    for floor, stride, iterations, wider in plan:
+        before, after = (
+            one.contiguous() for one in problem.images[min(floor, len(problem.images) - 1)])
+        record[ACTIVE] = record[FAILED] == 0
+        for _ in range(iterations):
+            launch(blocks_kernel, rows * columns, planes, steady, before, d, m, after, record,
+                   sigma, blocks, k.fx, k.fy, k.cx, k.cy, float(wider),
+                   wider * stage.PHOTOMETRIC_SIGMA, height, width, *after.shape, columns,
+                   stride=stride, samples=64)
+            launch(step_kernel, 1, blocks, record, near, k.fx, rows * columns, 2.0 ** floor,
+                   foreseen=foreseen, room=triton.next_power_of_2(rows * columns), num_warps=8)
+    seen, alike, measured, agreeing = record[COUNTS:]
+    trusted = (record[FAILED] == 0) & torch.isfinite(record[:16]).all() & (
+        measured > stage.LEAST_SAMPLES * height * width / stage.PLAN[-1][1] ** 2) & (
+        agreeing > stage.LEAST_AGREEING * measured) & (alike > stage.LEAST_ALIKE * seen)
+    return torch.cat((record[:16], trusted[None].to(matrix.dtype)))
+
+
+@triton.jit
+def _bilinear(image, u, v, use, rows, columns):
+    """Return the image at (u, v) and its two derivatives."""
+    column = tl.minimum(tl.maximum(tl.floor(u).to(tl.int32), 0), columns - 2)
+    row = tl.minimum(tl.maximum(tl.floor(v).to(tl.int32), 0), rows - 2)
+    fu, fv = u - column, v - row
+    at = image + row * columns + column
+    one = tl.load(at, mask=use, other=0.0)
+    two = tl.load(at + 1, mask=use, other=0.0)
+    three = tl.load(at + columns, mask=use, other=0.0)
+    four = tl.load(at + columns + 1, mask=use, other=0.0)
+    top, low = (1 - fu) * one + fu * two, (1 - fu) * three + fu * four
+    left, right = (1 - fv) * one + fv * three, (1 - fv) * two + fv * four
+    return (1 - fv) * top + fv * low, right - left, low - top
+
+
+@triton.jit
+def _entry(record, place: tl.constexpr):
+    return tl.load(record + place).to(tl.float32)
+
+
+@triton.jit
+def _term(a: tl.constexpr, j0, j1, j2, j3, j4, j5, j6, j7, r):
+    """Return one of the derivatives, or the residual."""
+    if a == 0:
+        return j0
+    elif a == 1:
+        return j1
+    elif a == 2:
+        return j2
+    elif a == 3:
+        return j3
+    elif a == 4:
+        return j4
+    elif a == 5:
+        return j5
+    elif a == 6:
+        return j6
+    elif a == 7:
+        return j7
+    else:
+        return r
+
+
+@triton.jit(do_not_specialize=['height', 'width', 'rows', 'columns', 'across'])
+def blocks_kernel(planes, n, before, d, m, now, record, sigmas, blocks, fx, fy, cx, cy, wider,
+                  photometric, height, width, rows, columns, across, stride: tl.constexpr,
+                  samples: tl.constexpr):
+    """Write the sums of one block, weighted by how little it moves on its own, and its shift."""
+    if tl.load(record + _ACTIVE) == 0:
+        return
+    block = tl.program_id(0)
+    per_row: tl.constexpr = (_BLOCK - stride // 2 + stride - 1) // stride
+    sample = tl.arange(0, samples)
+    y = (block // across) * _BLOCK + stride // 2 + (sample // per_row) * stride
+    x = (block % across) * _BLOCK + stride // 2 + (sample % per_row) * stride
+    use = (sample < per_row * per_row) & (y < height) & (x < width)
+    size = height * width
+    place = y * width + x
+    inverse = tl.load(planes + place, mask=use, other=0.0)
+    ux = tl.load(planes + size + place, mask=use, other=0.0)
+    uy = tl.load(planes + 2 * size + place, mask=use, other=0.0)
+    use = use & (inverse > 0) & (tl.load(n + place, mask=use, other=0.0) > 0)
+    r00, r01, r02 = _entry(record, 0), _entry(record, 1), _entry(record, 2)
+    r10, r11, r12 = _entry(record, 4), _entry(record, 5), _entry(record, 6)
+    r20, r21, r22 = _entry(record, 8), _entry(record, 9), _entry(record, 10)
+    t0, t1, t2 = _entry(record, 3), _entry(record, 7), _entry(record, 11)
+    rx, ry = (x - cx) / fx, (y - cy) / fy
+    z = 1.0 / tl.where(use, inverse, 1.0)
+    px = (r00 * rx + r01 * ry + r02) * z + t0
+    py = (r10 * rx + r11 * ry + r12) * z + t1
+    pz = (r20 * rx + r21 * ry + r22) * z + t2
+    use = use & (pz > 0)
+    pz = tl.where(use, pz, 1.0)
+    to_u, to_v = fx * px / pz + cx, fy * py / pz + cy
+    use = use & (to_u >= 1) & (to_v >= 1) & (to_u <= width - 2) & (to_v <= height - 2)
+    to_u, to_v = tl.where(use, to_u, 1.0), tl.where(use, to_v, 1.0)
+    px, py = tl.where(use, px, 0.0), tl.where(use, py, 0.0)
+    scale = columns.to(tl.float32) / width
+    is_now, gu, gv = _bilinear(
+        now, (to_u + 0.5) * scale - 0.5, (to_v + 0.5) * scale - 0.5, use, rows, columns)
+    was, _, _ = _bilinear(
+        before, (x + 0.5) * scale - 0.5, (y + 0.5) * scale - 0.5, use, rows, columns)
+    gu, gv = gu * scale, gv * scale
+    r = is_now - _entry(record, _GAIN) * was - _entry(record, _BIAS)
+    ix, iy = gu * fx / pz, gv * fy / pz
+    iz = -(ix * px + iy * py) / pz
+    e = r / photometric
+    w = tl.where(use, 1.0 / ((1 + e * e) * (1 + e * e) * photometric * photometric), 0.0)
+    j0, j1, j2 = py * iz - pz * iy, pz * ix - px * iz, px * iy - py * ix
+    j6 = -was
+    j7 = tl.full([samples], -1.0, tl.float32)
+    # how far the block would move on its own, in pixels: a Lucas-Kanade step
+    flat = _FLAT_BLOCK / (photometric * photometric)
+    uu, vv = tl.sum(w * gu * gu, axis=0) + flat, tl.sum(w * gv * gv, axis=0) + flat
+    uv = tl.sum(w * gu * gv, axis=0)
+    ur, vr = tl.sum(w * gu * r, axis=0), tl.sum(w * gv * r, axis=0)
+    determinant = uu * vv - uv * uv
+    su, sv = (vv * ur - uv * vr) / determinant, (uu * vr - uv * ur) / determinant
+    squared = su * su + sv * sv
+    allowed = tl.load(record + _SCALE)
+    ratio = squared.to(tl.float64) / (allowed * allowed)
+    still = 1.0 / ((1 + ratio) * (1 + ratio))
+    # depth: point to plane, at the centre of the pixel it lands on
+    column = ((to_u + _ROUNDER) - _ROUNDER).to(tl.int32)
+    row = ((to_v + _ROUNDER) - _ROUNDER).to(tl.int32)
+    landed = row * width + column
+    weight = tl.load(m + landed, mask=use, other=0.0)
+    has_depth = use & (weight > 0)
+    a0, b0, c0 = fx * ux, fy * uy, inverse - ux * (x - cx) - uy * (y - cy)
+    qa = r00 * a0 + r01 * b0 + r02 * c0
+    qb = r10 * a0 + r11 * b0 + r12 * c0
+    qc = r20 * a0 + r21 * b0 + r22 * c0
+    s = 1.0 + qa * t0 + qb * t1 + qc * t2
+    s = tl.where(has_depth, s, 1.0)
+    qa, qb, qc = (tl.where(has_depth, qa / s, 0.0), tl.where(has_depth, qb / s, 0.0),
+                  tl.where(has_depth, qc / s, 0.0))
+    vx, vy = (column - cx) / fx, (row - cy) / fy
+    predicted = qa * vx + qb * vy + qc
+    rd = tl.load(d + landed, mask=has_depth, other=0.0) - predicted
+    sigma = wider * tl.load(sigmas).to(tl.float32)
+    ed = rd / (sigma * _DEPTH_SCALE)
+    wd = tl.where(has_depth, weight / ((1 + ed * ed) * (1 + ed * ed) * sigma * sigma), 0.0)
+    k0, k1, k2 = vy * qc - qb, qa - vx * qc, vx * qb - vy * qa
+    k3, k4, k5 = predicted * qa, predicted * qb, predicted * qc
+    none = tl.zeros([samples], tl.float32)
+    at = blocks + block * 64
+    for a in tl.static_range(8):
+        for b in tl.static_range(a, 9):
+            total = tl.sum(
+                w * _term(a, j0, j1, j2, ix, iy, iz, j6, j7, r)
+                * _term(b, j0, j1, j2, ix, iy, iz, j6, j7, r)
+                + wd * _term(a, k0, k1, k2, k3, k4, k5, none, none, rd)
+                * _term(b, k0, k1, k2, k3, k4, k5, none, none, rd), axis=0)
+            tl.store(at + a * (19 - a) // 2 + b - a, total.to(tl.float64) * still)
+    tl.store(at + _SEEN, tl.sum(use.to(tl.float64), axis=0))
+    tl.store(at + _SEEN + 1, tl.sum((use & (e * e < _OUTLIER)).to(tl.float64), axis=0))
+    tl.store(at + _SEEN + 2, tl.sum(has_depth.to(tl.float64), axis=0))
+    tl.store(at + _SEEN + 3, tl.sum((has_depth & (ed * ed < _OUTLIER)).to(tl.float64), axis=0))
+    tl.store(at + _SEEN + 4, tl.sqrt(squared).to(tl.float64))
+
+
+@triton.jit
+def _column_sum(blocks, number, row, there):
+    return tl.sum(tl.load(blocks + row * 64 + number, mask=there, other=0.0), axis=0)
+
+
+@triton.jit
+def _pick(values, place, number):
+    """Return one of some values."""
+    return tl.sum(tl.where(place == number, values, 0.0), axis=0)
+
+
+@triton.jit(do_not_specialize=['count'])
+def step_kernel(blocks, record, near, fx, count, pixel, foreseen: tl.constexpr,
+                room: tl.constexpr):
+    """Add the blocks up, solve for the step, take it, and note whether the search goes on."""
+    if tl.load(record + _ACTIVE) == 0:
+        return
+    block = tl.arange(0, room)
+    there = block < count
+    # the median of the shifts of blocks that are seen: the upper one of two
+    shifts = tl.load(blocks + block * 64 + _SEEN + 4, mask=there, other=0.0).to(tl.float32)
+    seen = there & (tl.load(blocks + block * 64 + _SEEN, mask=there, other=0.0) > 0)
+    ordered = tl.sort(tl.where(seen, shifts, float('inf')))
+    half = tl.sum(seen.to(tl.int32), axis=0) // 2
+    shift = tl.sum(tl.where(block == half, ordered, 0.0), axis=0)
+    shift = tl.where(shift < float('inf'), shift, 0.0).to(tl.float64)
+    unit = 1.0 / tl.load(near)
+    rows = tl.arange(0, 8)[:, None]
+    columns = tl.arange(0, 16)[None, :]
+    matrix = tl.zeros([8, 16], tl.float64)
+    for a in range(8):
+        for b in range(a, 9):
+            total = _column_sum(blocks, a * (19 - a) // 2 + b - a, block, there)
+            at = (rows == a) & (columns == b)
+            matrix += tl.where(at | ((rows == b) & (columns == a)), total, 0.0)
+    in_metres = (rows >= 3) & (rows < 6)
+    matrix = tl.where(in_metres, matrix * unit, matrix)
+    matrix = tl.where((columns >= 3) & (columns < 6), matrix * unit, matrix)
+    matrix = tl.where(columns == 8, -matrix, matrix)
+    damping = 1e-6 * tl.sum(tl.sum(tl.where(rows == columns, matrix, 0.0), axis=1), axis=0) / 8
+    matrix += tl.where(rows == columns, damping + 1e-12, 0.0)
+    for a in range(8):  # Gauss-Jordan: the matrix is positive definite
+        pivot = tl.sum(tl.where(rows == a, matrix, 0.0), axis=0)[None, :]
+        pivot = pivot / tl.sum(tl.where(columns == a, pivot, 0.0), axis=1)[:, None]
+        factor = tl.sum(tl.where(columns == a, matrix, 0.0), axis=1)[:, None]
+        matrix = tl.where(rows == a, pivot, matrix - factor * pivot)
+    solved = tl.sum(tl.where(columns == 8, matrix, 0.0), axis=1)  # 8
+    number = tl.arange(0, 8)
+    solved = tl.where((number >= 3) & (number < 6), solved * unit, solved)
+    bad = tl.sum((tl.abs(solved) < float('inf')).to(tl.int32), axis=0) < 8
+    if foreseen:
+        bad = bad | (shift > _FLOW)
+    for one in tl.static_range(4):
+        tl.store(record + _COUNTS + one, _column_sum(blocks, _SEEN + one, block, there))
+    if bad:
+        tl.store(record + _FAILED, 1.0)
+        tl.store(record + _ACTIVE, 0.0)
+    else:
+        wx, wy, wz = _pick(solved, number, 0), _pick(solved, number, 1), _pick(solved, number, 2)
+        sx, sy, sz = _pick(solved, number, 3), _pick(solved, number, 4), _pick(solved, number, 5)
+        square = wx * wx + wy * wy + wz * wz
+        # series: a step of the search turns by little, and sin and cos of float64 are long
+        sine = 1.0 - square / 6 * (1.0 - square / 20 * (1.0 - square / 42 * (1.0 - square / 72)))
+        cosine = 0.5 - square / 24 * (1.0 - square / 30 * (1.0 - square / 56 * (1.0 - square / 90)))
+        for column in tl.static_range(4):
+            x, y, z, last = (
+                tl.load(record + column), tl.load(record + 4 + column),
+                tl.load(record + 8 + column), tl.load(record + 12 + column))
+            along = wx * x + wy * y + wz * z
+            nx = x + sine * (wy * z - wz * y) + cosine * (wx * along - square * x) + sx * last
+            ny = y + sine * (wz * x - wx * z) + cosine * (wy * along - square * y) + sy * last
+            nz = z + sine * (wx * y - wy * x) + cosine * (wz * along - square * z) + sz * last
+            tl.store(record + column, nx)
+            tl.store(record + 4 + column, ny)
+            tl.store(record + 8 + column, nz)
+        tl.store(record + _GAIN, tl.load(record + _GAIN) + _pick(solved, number, 6))
+        tl.store(record + _BIAS, tl.load(record + _BIAS) + _pick(solved, number, 7))
+        tl.store(record + _SCALE, tl.maximum(2 * shift, _FLOW))
+        turn = tl.maximum(tl.maximum(tl.abs(wx), tl.abs(wy)), tl.abs(wz))
+        moved = tl.maximum(tl.maximum(tl.abs(sx), tl.abs(sy)), tl.abs(sz)) * tl.load(near)
+        if fx * tl.maximum(turn, moved) < pixel * _STILL:
+            tl.store(record + _ACTIVE, 0.0)
