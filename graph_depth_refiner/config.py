@@ -21,7 +21,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
-from graph_depth_refiner.renamed import new_name, new_value
+from graph_depth_refiner.renamed import new_name, new_text, new_value
 
 _TUNABLE = 'tunable'
 C = TypeVar('C', bound='Tunables')
@@ -57,6 +57,7 @@ class Tunable:
 
     def check(self, value: Any) -> Any:
         """Return the value in its own type, or raise ValueError in one sentence."""
+        value = new_text(self.name, value)
         if self.kind is float and type(value) is int and self._within(value):
             value = float(value)
         if type(value) is not self.kind:

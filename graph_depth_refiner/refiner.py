@@ -16,6 +16,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
+import logging
 import math
 import time
 
@@ -33,7 +35,7 @@ from graph_depth_refiner.core.history import (
     start_noise,
 )
 from graph_depth_refiner.core.initialise import gate_edges, initialise
-from graph_depth_refiner.core.kernels import Kernels
+from graph_depth_refiner.core.kernels import Choice, Kernels
 from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import data_weight, minimise
 from graph_depth_refiner.core.noise import NoiseModel
@@ -43,6 +45,11 @@ from graph_depth_refiner.core.patch_graph import update_graph
 from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.core.upsampling import upsample
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
+
+MEASURED_SIZE = 640, 480  # of the frames that tell whether a GPU is faster
+WARM_UP_FRAMES = 4
+
+_LOG = logging.getLogger(__name__)
 
 
 class StageClock:
@@ -72,6 +79,31 @@ class State:
     noise: NoiseModel | None = None
 
 
+@cache
+def fastest(choice: Choice) -> Choice:
+    """Return the choice, or the CPU where a short measurement says that it is faster."""
+    if choice.device == 'cpu':
+        return choice
+    cpu = kernels.choose('cpu')
+    there, here = frame_ms(choice), frame_ms(cpu)
+    best = choice if there < here else cpu
+    _LOG.info('device: %s takes %.1f ms for a frame of %dx%d, the CPU %.1f ms: %s computes',
+              choice.device, there, *MEASURED_SIZE, here, best.device)
+    return best
+
+
+def frame_ms(choice: Choice) -> float:
+    """Return the time of a frame in milliseconds; infinite if the device fails."""
+    refiner = DepthRefiner(device=choice.device)
+    width, height = MEASURED_SIZE
+    refiner.warm_up((height, width))
+    if refiner.device_failures:
+        return math.inf
+    start = time.perf_counter()
+    refiner.warm_up((height, width))
+    return 1e3 * (time.perf_counter() - start) / WARM_UP_FRAMES
+
+
 class DepthRefiner:
     """Refines depth and estimates normals, frame by frame."""
 
@@ -80,6 +112,8 @@ class DepthRefiner:
         self.config = config or RefinerConfig()
         self._wanted_device = device
         self._choice = kernels.choose(device, self.config.backend)
+        self.kernels: Kernels | None = None  # others than those chosen, to measure or to plan
+        self.device_failures = 0  # times that computation moved to the CPU
         self.state = State()
 
     @property
@@ -89,7 +123,9 @@ class DepthRefiner:
 
     @property
     def _kernels(self) -> Kernels:
-        return kernels.make(self._choice)
+        if self._wanted_device == 'auto' and self.config.backend == 'auto':
+            self._choice = fastest(self._choice)
+        return self.kernels or kernels.make(self._choice)
 
     def configure(self, config: RefinerConfig) -> None:
         """Use another configuration from the next frame on."""
@@ -114,12 +150,24 @@ class DepthRefiner:
             Intrinsics(shape[1], shape[1], shape[1] / 2, shape[0] / 2))
         aside = np.eye(4)
         aside[0, 3] = 0.01  # metres
-        for pose in (None, np.eye(4), aside):  # a history at rest, and one that moves
+        for pose in (None, None, np.eye(4), aside):  # a history at rest, and one that moves
             self.refine(replace(wall, pose=pose))
         self.state = state
 
     def refine(self, frame: Frame) -> Refined:
         """Refine one frame; what it teaches helps the next."""
+        try:
+            return self._refine(frame)
+        except Exception as error:
+            instead = kernels.instead(self._choice, error)
+            if instead is None:
+                raise
+            self.device_failures += instead.device != self._choice.device
+            self._choice, self._wanted_device = instead, instead.device
+            self.reset()  # what is carried on is of the device, or half of this frame
+        return self._refine(frame)
+
+    def _refine(self, frame: Frame) -> Refined:
         k, config, clock = self._kernels, self.config, StageClock()
         obs = observe(k, frame, config)
         if obs.empty:

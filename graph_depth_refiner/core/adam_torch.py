@@ -81,7 +81,7 @@ def rate_table(count: torch.Tensor | int, rates: list[float], slope_share: float
     """
     rate = torch.empty(len(rates), dtype=torch.float64, device=like.device)
     for place, one in enumerate(rates):
-        rate[place] = one  # filled there: a list would be copied, and waited for
+        rate[place].fill_(one)  # there: a list would be copied, and waited for
     number = torch.arange(1, len(rates) + 1, dtype=torch.float64, device=like.device) + count
     rate = rate / (1 - torch.pow(BETA1, number))
     return torch.stack(

@@ -23,22 +23,23 @@ those after it do nothing; the planes before it are the result.
 from __future__ import annotations
 
 from dataclasses import dataclass
+import math
 
 import torch
 import triton
 import triton.language as tl
 
-from graph_depth_refiner.core import adam_torch
 from graph_depth_refiner.core.adam import BETA1, BETA2, EPSILON
 from graph_depth_refiner.core.energy import REGULARISERS, SMOOTHING
 from graph_depth_refiner.core.patch_graph import window_of
-from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs
+from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs, scalar
 from graph_depth_refiner.core.types import Memory, Terms
 
 _PLANAR, _NLTGV, _NEIGHBOURHOOD = (
     tl.constexpr(number) for number, _ in enumerate(REGULARISERS))
 _SMOOTHING = tl.constexpr(SMOOTHING)
 _BETA1, _BETA2, _EPSILON = tl.constexpr(BETA1), tl.constexpr(BETA2), tl.constexpr(EPSILON)
+_LOG_BETA1, _LOG_BETA2 = tl.constexpr(math.log(BETA1)), tl.constexpr(math.log(BETA2))
 _FAR = 1 << 30  # a step that no minimisation comes to
 
 
@@ -56,7 +57,7 @@ class State:
     m: torch.Tensor  # H W
     unit: torch.Tensor | float
     terms: Terms
-    count: torch.Tensor | int  # of ADAM, before these steps
+    count: torch.Tensor  # of ADAM, before these steps
     done: int = 0  # steps that were asked for
 
 
@@ -66,7 +67,8 @@ def init(x, w, d, m, unit, terms: Terms, memory: Memory | None = None) -> State:
     return State(
         torch.stack((x / unit,) * 2), torch.zeros_like(x), second, torch.empty_like(x[:2]),
         torch.full((1,), _FAR, dtype=torch.int32, device=x.device), w, d / unit, m, unit, terms,
-        0 if memory is None else memory.count)
+        torch.zeros((), dtype=torch.float64, device=x.device) if memory is None
+        else scalar(memory.count, x))
 
 
 def step(state: State, rate: float, slope_rate: float) -> None:
@@ -76,13 +78,11 @@ def step(state: State, rate: float, slope_rate: float) -> None:
 
 def steps(state: State, rates: list[float], slope_share: float) -> None:
     """Take the steps one after the other."""
-    table = adam_torch.rate_table(
-        state.count + state.done, rates, slope_share, state.first)  # N 3
-    for row in table:
-        _one_step(state, row)
+    for rate in rates:
+        _one_step(state, rate, slope_share * rate)
 
 
-def _one_step(state: State, numbers: torch.Tensor) -> None:
+def _one_step(state: State, rate: float, slope_rate: float) -> None:
     height, width = state.d.shape
     now, then = state.buffers[state.done % 2], state.buffers[1 - state.done % 2]
     kind = REGULARISERS.index(state.terms.regulariser)
@@ -92,8 +92,8 @@ def _one_step(state: State, numbers: torch.Tensor) -> None:
         launch(norms_kernel, grid, now, state.w, state.norms, state.failed, state.done, height,
                width, **constants)
     launch(step_kernel, grid, now, then, state.first, state.second, state.norms, state.failed,
-           state.w, state.d, state.m, numbers, state.terms.lam, state.terms.alpha, state.done,
-           height, width, **constants)
+           state.w, state.d, state.m, state.count, float(rate), float(slope_rate),
+           state.terms.lam, state.terms.alpha, state.done, height, width, **constants)
     state.done += 1
 
 
@@ -191,8 +191,8 @@ def norms_kernel(z, w, norms, failed, number, height, width, reach: tl.constexpr
 
 
 @triton.jit(do_not_specialize=['number', 'height', 'width'])
-def step_kernel(z, new, first, second, norms, failed, w, data, m, numbers, lam, alpha, number,
-                height, width, reach: tl.constexpr, kind: tl.constexpr, block: tl.constexpr):
+def step_kernel(z, new, first, second, norms, failed, w, data, m, count, rate, slope_rate, lam,
+                alpha, number, height, width, reach: tl.constexpr, kind: tl.constexpr, block: tl.constexpr):
     """Write the planes after a step, and update the moments in place."""
     if tl.load(failed) < number:
         return
@@ -240,22 +240,26 @@ def step_kernel(z, new, first, second, norms, failed, w, data, m, numbers, lam, 
             gy -= outgoing * dy
     e = d - tl.load(data + place, mask=valid, other=0.0)
     gd = tl.load(m + place, mask=valid, other=0.0) * e * _rsqrt(e * e) + lam * gd
-    bad = _moved(gd, d, first, second, numbers, 0, place, valid, new)
+    steps = tl.load(count) + number + 1
+    one = (1.0 / (1.0 - tl.exp(steps * _LOG_BETA1))).to(tl.float32)  # free of the bias of
+    two = (1.0 / (1.0 - tl.exp(steps * _LOG_BETA2))).to(tl.float32)  # moments that began at 0
+    bad = _moved(gd, d, first, second, rate * one, two, place, valid, new)
     gx = lam * (gx + alpha * sx)
-    bad = bad | _moved(gx, ux, first + size, second + size, numbers, 1, place, valid, new + size)
+    bad = bad | _moved(gx, ux, first + size, second + size, slope_rate * one, two, place, valid,
+                       new + size)
     gy = lam * (gy + alpha * sy)
-    bad = bad | _moved(gy, uy, first + 2 * size, second + 2 * size, numbers, 1, place, valid,
-                       new + 2 * size)
+    bad = bad | _moved(gy, uy, first + 2 * size, second + 2 * size, slope_rate * one, two, place,
+                       valid, new + 2 * size)
     if tl.max(bad.to(tl.int32), axis=0) > 0:
         tl.atomic_min(failed, number)
 
 
 @triton.jit
-def _moved(g, value, first, second, numbers, rate: tl.constexpr, place, valid, new):
+def _moved(g, value, first, second, rate, unbias, place, valid, new):
     """Take the step of one component; return where it is not finite."""
     one = tl.load(first + place, mask=valid, other=0.0) * _BETA1 + (1 - _BETA1) * g
     two = tl.load(second + place, mask=valid, other=0.0) * _BETA2 + (1 - _BETA2) * g * g
-    length = tl.load(numbers + rate) / (tl.sqrt(two * tl.load(numbers + 2)) + _EPSILON)
+    length = rate / (tl.sqrt(two * unbias) + _EPSILON)
     moved = value - length * one
     tl.store(first + place, one, mask=valid)
     tl.store(second + place, two, mask=valid)

@@ -25,8 +25,10 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
 import logging
+import os
 from pathlib import Path
 import re
+import subprocess
 from typing import Any, NamedTuple, Protocol, TYPE_CHECKING
 
 import numpy as np
@@ -43,6 +45,7 @@ Array = Any  # numpy.ndarray with the kernels for a CPU, else torch.Tensor
 Number = Any  # float with the kernels for a CPU, else a torch.Tensor without axes
 
 _LOG = logging.getLogger(__name__)
+_failed: set[str] = set()  # devices that Triton could not compile for
 # A CUDA device shows as one of these: looking is free, importing torch takes seconds.
 _NODES = ('/dev/nvidia0', '/dev/nvidiactl', '/dev/nvhost-gpu', '/dev/dxg')
 
@@ -360,15 +363,20 @@ def triton_kernels(device: str) -> Kernels:
         edge_gating_triton,
         geodesic_fill_triton,
         local_planes_triton,
+        noise_triton,
         odometry_triton,
         output_triton,
         patch_graph_triton,
+        statistics_triton,
         temporal_triton,
         upsampling_triton,
         warping_triton,
     )
     return torch_kernels(device)._replace(
         name='triton',
+        positive_median=statistics_triton.positive_median,
+        known_median=statistics_triton.known_median,
+        learn_noise=noise_triton.learn_noise,
         merge_blocks=downsampling_triton.merge_blocks,
         upsample_planes=upsampling_triton.upsample_planes,
         build_graph=patch_graph_triton.build_graph,
@@ -402,6 +410,8 @@ def choose(device: str = 'auto', backend: str = 'auto') -> Choice:
         backend = _best(device)
     if backend == 'fused' and device != 'cpu':
         raise ValueError(f'backend: expected torch or triton on {device}, got fused')
+    if backend == 'triton' and device == 'cpu' and os.environ.get('TRITON_INTERPRET') != '1':
+        raise ValueError('backend: expected fused or torch on cpu, got triton')
     return Choice(backend, device)
 
 
@@ -410,6 +420,39 @@ def make(choice: Choice) -> Kernels:
     if choice.backend == 'fused':
         return numba_kernels()
     return (triton_kernels if choice.backend == 'triton' else torch_kernels)(choice.device)
+
+
+def instead(choice: Choice, error: Exception) -> Choice | None:
+    """
+    Return what computes instead after an error, and say so; None if it is no fault of theirs.
+
+    A device that is full or lost is left for the CPU. Where Triton cannot compile, plain torch
+    serves on the same device, from now on in this process.
+    """
+    if choice.device == 'cpu' and choice.backend != 'triton':
+        return None
+    reason = f'{type(error).__name__}: {" ".join(str(error).split())[:200]}'
+    if is_device_failure(error):
+        _LOG.warning('%s failed (%s): the CPU computes from now on', choice.device, reason)
+        return choose('cpu')
+    if choice.backend == 'triton' and is_compile_failure(error):
+        _failed.add(choice.device)
+        _warn_once(f'Triton cannot compile for {choice.device} ({reason}): plain torch computes, '
+                   'which is slower')
+        return choice._replace(backend='torch')
+    return None
+
+
+def is_device_failure(error: BaseException) -> bool:
+    """Tell whether a device is out of memory or lost; by names, as torch need not be there."""
+    return type(error).__name__ in ('OutOfMemoryError', 'AcceleratorError') or (
+        isinstance(error, RuntimeError) and 'CUDA error' in str(error))
+
+
+def is_compile_failure(error: BaseException) -> bool:
+    """Tell whether Triton, or the compiler of C that it calls, failed."""
+    return type(error).__module__.partition('.')[0] == 'triton' or isinstance(
+        error, subprocess.CalledProcessError) or 'C compiler' in str(error)
 
 
 def select(device: str = 'auto', backend: str = 'auto') -> Kernels:
@@ -450,7 +493,7 @@ def _found(device: str, backend: str) -> str:
 
 def _best(device: str) -> str:
     if device != 'cpu':
-        return 'triton' if find_spec('triton') else 'torch'
+        return 'triton' if find_spec('triton') and device not in _failed else 'torch'
     if find_spec('numba'):
         return 'fused'
     _warn_once('numba is not installed: plain torch on the CPU is about 50 times slower')

@@ -34,12 +34,13 @@ _OUTLIER, _DEPTH_SCALE = tl.constexpr(stage.OUTLIER), tl.constexpr(stage.DEPTH_S
 _FLAT_BLOCK, _FLOW = tl.constexpr(stage.FLAT_BLOCK), tl.constexpr(stage.BLOCK_FLOW_SCALE)
 _STILL = tl.constexpr(stage.STILL)
 _ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds a float32 to the even
-# the record: the motion, gain and bias, scale of the motion of blocks, whether the search is on,
-# whether it failed, and the last counts
-GAIN, BIAS, SCALE, ACTIVE, FAILED, COUNTS = 16, 17, 18, 19, 20, 21
-_GAIN, _BIAS, _SCALE, _ACTIVE, _FAILED, _COUNTS = map(
-    tl.constexpr, (GAIN, BIAS, SCALE, ACTIVE, FAILED, COUNTS))
-RECORD = COUNTS + 4
+# the record: the motion, whether it is trusted, gain and bias of the image, the scale of the
+# motion of blocks, whether the search is on, whether it failed
+RECORD = 22
+_TRUSTED, _GAIN, _BIAS, _SCALE, _ACTIVE, _FAILED, _RECORD = map(
+    tl.constexpr, (16, 17, 18, 19, 20, 21, RECORD))
+_LEAST_AGREEING, _LEAST_ALIKE = map(
+    tl.constexpr, (stage.LEAST_AGREEING, stage.LEAST_ALIKE))
 ROW = 64  # numbers of a block: the sums, the counts, and its shift
 
 
@@ -49,12 +50,9 @@ def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
     now = problem.now
     height, width = now.d.shape
     rows, columns = -(-height // stage.BLOCK), -(-width // stage.BLOCK)
-    record = matrix.new_zeros(RECORD)
-    record[:16] = matrix.flatten()
-    record[GAIN] = 1.0
-    record[SCALE] = block_flow_scale
+    record = matrix.new_empty(RECORD)
     near = scalar(problem.near, matrix)
-    record[FAILED] = near <= 0
+    launch(begin_kernel, 1, matrix.contiguous(), near, record, float(block_flow_scale))
     sigma = scalar(now.sigma, matrix)
     blocks = matrix.new_empty(rows * columns, ROW)
     k = now.intrinsics
@@ -63,19 +61,29 @@ def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
     for floor, stride, iterations, wider in plan:
         before, after = (
             one.contiguous() for one in problem.images[min(floor, len(problem.images) - 1)])
-        record[ACTIVE] = record[FAILED] == 0
-        for _ in range(iterations):
+        for number in range(iterations):
             launch(blocks_kernel, rows * columns, planes, steady, before, d, m, after, record,
                    sigma, blocks, k.fx, k.fy, k.cx, k.cy, float(wider),
                    wider * stage.PHOTOMETRIC_SIGMA, height, width, *after.shape, columns,
                    stride=stride, samples=64)
+            last = number == iterations - 1
             launch(step_kernel, 1, blocks, record, near, k.fx, rows * columns, 2.0 ** floor,
+                   stage.LEAST_SAMPLES * height * width / stage.PLAN[-1][1] ** 2, last=last,
                    foreseen=foreseen, room=triton.next_power_of_2(rows * columns), num_warps=8)
-    seen, alike, measured, agreeing = record[COUNTS:]
-    trusted = (record[FAILED] == 0) & torch.isfinite(record[:16]).all() & (
-        measured > stage.LEAST_SAMPLES * height * width / stage.PLAN[-1][1] ** 2) & (
-        agreeing > stage.LEAST_AGREEING * measured) & (alike > stage.LEAST_ALIKE * seen)
-    return torch.cat((record[:16], trusted[None].to(matrix.dtype)))
+    return record[:17]
+
+
+@triton.jit
+def begin_kernel(matrix, near, record, scale):
+    """Write where a search begins."""
+    place = tl.arange(0, 32)
+    value = tl.load(matrix + place, mask=place < 16, other=0.0)
+    value = tl.where(place == _GAIN, 1.0, value)
+    value = tl.where(place == _SCALE, scale, value)
+    bad = tl.load(near) <= 0
+    value = tl.where(place == _ACTIVE, tl.where(bad, 0.0, 1.0), value)
+    value = tl.where(place == _FAILED, tl.where(bad, 1.0, 0.0), value)
+    tl.store(record + place, value, mask=place < _RECORD)
 
 
 @triton.jit
@@ -232,11 +240,23 @@ def _pick(values, place, number):
 
 
 @triton.jit(do_not_specialize=['count'])
-def step_kernel(blocks, record, near, fx, count, pixel, foreseen: tl.constexpr,
-                room: tl.constexpr):
-    """Add the blocks up, solve for the step, take it, and note whether the search goes on."""
-    if tl.load(record + _ACTIVE) == 0:
-        return
+def step_kernel(blocks, record, near, fx, count, pixel, samples, last: tl.constexpr,
+                foreseen: tl.constexpr, room: tl.constexpr):
+    """
+    Add the blocks up, solve for the step, take it, and note whether the search goes on.
+
+    After the last one at a level it goes on at the next, unless it failed.
+    """
+    if tl.load(record + _ACTIVE) > 0:
+        _take_step(blocks, record, near, fx, count, pixel, samples, foreseen, room)
+    if last:
+        tl.debug_barrier()
+        tl.store(record + _ACTIVE, 1.0 - tl.load(record + _FAILED))
+
+
+@triton.jit
+def _take_step(blocks, record, near, fx, count, pixel, samples, foreseen: tl.constexpr,
+               room: tl.constexpr):
     block = tl.arange(0, room)
     there = block < count
     # the median of the shifts of blocks that are seen: the upper one of two
@@ -272,8 +292,13 @@ def step_kernel(blocks, record, near, fx, count, pixel, foreseen: tl.constexpr,
     bad = tl.sum((tl.abs(solved) < float('inf')).to(tl.int32), axis=0) < 8
     if foreseen:
         bad = bad | (shift > _FLOW)
-    for one in tl.static_range(4):
-        tl.store(record + _COUNTS + one, _column_sum(blocks, _SEEN + one, block, there))
+    in_image = _column_sum(blocks, _SEEN, block, there)
+    alike = _column_sum(blocks, _SEEN + 1, block, there)
+    measured = _column_sum(blocks, _SEEN + 2, block, there)
+    agreeing = _column_sum(blocks, _SEEN + 3, block, there)
+    trusted = (measured > samples) & (agreeing > measured * _LEAST_AGREEING) & (
+        alike > in_image * _LEAST_ALIKE)
+    tl.store(record + _TRUSTED, tl.where(trusted & (bad == 0), 1.0, 0.0))
     if bad:
         tl.store(record + _FAILED, 1.0)
         tl.store(record + _ACTIVE, 0.0)

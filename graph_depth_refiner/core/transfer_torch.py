@@ -20,7 +20,7 @@ is done next, `either` computes both ways and lets the device choose.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -63,20 +63,55 @@ def either(condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> 
     """Return one result if a condition holds, else the other; on a device it has both."""
     if not isinstance(condition, torch.Tensor):
         return one() if condition else other()
-    return _chosen(condition, one(), other())
+    leaves, rebuilt = _leaves(one())
+    others, _ = _leaves(other())
+    return rebuilt(iter(_chosen(condition, leaves, others)))
 
 
-def _chosen(condition: torch.Tensor, one: Any, other: Any) -> Any:
-    """Choose between two results of the same structure; None is 0, as it stands for no memory."""
-    if one is other:
-        return one
-    if is_dataclass(one):
-        values = {field.name: _chosen(condition, getattr(one, field.name), getattr(
-            other, field.name, None)) for field in fields(one)}
-        return replace(one, **values)
-    if isinstance(one, tuple):
-        return tuple(_chosen(condition, *pair) for pair in zip(one, other))
-    return torch.where(condition, one, 0 if other is None else other)
+def _leaves(value: Any) -> tuple[list, Callable[[Iterator], Any]]:
+    """Return what a nested result holds, and how it is put together again."""
+    if is_dataclass(value):
+        names = [one.name for one in fields(value)]
+        parts, rebuilt = _leaves(tuple(getattr(value, name) for name in names))
+        return parts, lambda found: replace(value, **dict(zip(names, rebuilt(found))))
+    if isinstance(value, tuple):
+        some = [_leaves(one) for one in value]
+        return ([leaf for parts, _ in some for leaf in parts],
+                lambda found: tuple(rebuilt(found) for _, rebuilt in some))
+    return [value], next
+
+
+def _chosen(condition: torch.Tensor, one: list, other: list) -> list:
+    """Choose between two lists, leaf by leaf, the numbers all at once."""
+    if len(other) == 1 and other[0] is None:  # no memory: as one of nothing
+        other = [0] * len(one)
+    chosen = list(one)
+    numbers = [place for place, pair in enumerate(zip(one, other))
+               if pair[0] is not pair[1] and all(map(_is_number, pair))]
+    for place, pair in enumerate(zip(one, other)):
+        if pair[0] is not pair[1] and place not in numbers:
+            chosen[place] = torch.where(condition, *pair)
+    if numbers:
+        found = torch.where(condition, *(
+            stack([some[place] for place in numbers], condition) for some in (one, other)))
+        for place, value in zip(numbers, found):
+            chosen[place] = value
+    return chosen
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) or (
+        isinstance(value, torch.Tensor) and value.ndim == 0)
+
+
+def stack(numbers: list, like: torch.Tensor) -> torch.Tensor:
+    """Return numbers, on the device or not, as one tensor there, float64."""
+    known = [one for one in numbers if not isinstance(one, torch.Tensor)]
+    filled = dict.fromkeys(known)
+    for value in filled:
+        filled[value] = torch.full((), value, dtype=torch.float64, device=like.device)
+    there = [one if isinstance(one, torch.Tensor) else filled[one] for one in numbers]
+    return torch.stack([one.double() for one in there])
 
 
 def smaller(one: torch.Tensor | float, other: float) -> torch.Tensor | float:
@@ -86,10 +121,7 @@ def smaller(one: torch.Tensor | float, other: float) -> torch.Tensor | float:
 
 def pack(arrays: tuple[torch.Tensor, ...], numbers: list) -> torch.Tensor:
     """Return arrays and then numbers, of the device or not, as bytes in one tensor."""
-    like = arrays[0]
-    values = torch.stack([
-        one.double() if isinstance(one, torch.Tensor)
-        else torch.full((), one, dtype=torch.float64, device=like.device) for one in numbers])
+    values = stack(list(numbers), arrays[0])
     return torch.cat([one.contiguous().view(-1).view(torch.uint8) for one in (values, *arrays)])
 
 

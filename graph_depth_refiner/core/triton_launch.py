@@ -23,12 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+import os
 from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-BLOCK = 256  # pixels of one program
+# pixels of one program; the interpreter takes about as long for many as for few
+BLOCK = 1024 if os.environ.get('TRITON_INTERPRET') == '1' else 256
 
 
 class Launch(NamedTuple):

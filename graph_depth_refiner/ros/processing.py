@@ -170,23 +170,13 @@ class Processor:
         self.refiner.configure(self.shedder.apply(settings.refiner))
         try:
             refined = self.refiner.refine(assembled.frame)
-        except Exception as error:
+        except Exception:
             self.refiner.reset()  # what is carried on may be half of this frame
-            self._leave_full_device(error, settings)
             raise
         self._publish(URGENT & set(wanted), assembled, refined)
         self._note(job, assembled, refined)
         self._outbox.hand_over(
             lambda: self._publish(set(wanted) - URGENT, assembled, refined))
-
-    def _leave_full_device(self, error: Exception, settings: Settings) -> None:
-        """Go on with the CPU where the memory of a device does not suffice."""
-        device = self.refiner.device
-        # by its name: torch may not be installed, and takes seconds to import
-        if device == 'cpu' or type(error).__name__ != 'OutOfMemoryError':
-            return
-        self.refiner = DepthRefiner(settings.refiner, 'cpu')
-        raise MemoryError(f'{device} is out of memory, the CPU computes from now on') from error
 
     def _publish(self, topics: set[str], assembled: Assembled, refined: Refined) -> None:
         header = assembled.inputs.depth.header

@@ -21,6 +21,7 @@ os.environ['TRITON_INTERPRET'] = '1'  # read when triton is imported
 
 import numpy as np  # noqa: E402, I100, I202
 import pytest  # noqa: E402
+from scenes import noisy_stream  # noqa: E402
 import torch  # noqa: E402
 
 pytest.importorskip('triton')
@@ -35,7 +36,8 @@ from graph_depth_refiner.core.odometry import (  # noqa: E402
     Target,
 )
 from graph_depth_refiner.core.types import Memory, Terms  # noqa: E402
-from graph_depth_refiner.frame import Intrinsics  # noqa: E402
+from graph_depth_refiner.frame import Intrinsics, Status  # noqa: E402
+from graph_depth_refiner.refiner import DepthRefiner  # noqa: E402
 
 SHAPE = (37, 53)  # neither side is one that blocks or groups of pixels divide
 SIGMA = 2e-3
@@ -51,7 +53,7 @@ def rough_wall(seed=0, shape=SHAPE):
     d = 0.5 + 2e-3 * x - 1e-3 * y + 0.2 * (x > shape[1] // 2)
     d = d + SIGMA * rng.standard_normal(shape)
     m = rng.uniform(0.5, 2.0, shape)
-    m[5:14, 20:33] = m[-6:, :9] = 0
+    m[5:14, shape[1] // 3:shape[1] // 2 + 6] = m[-6:, :9] = 0
     m[rng.random(shape) < 0.05] = 0
     return tuple(torch.from_numpy(one.astype(np.float32)) for one in (d * (m > 0), m))
 
@@ -218,8 +220,10 @@ def test_results_are_described():
 @pytest.mark.parametrize('channels', [1, 3])
 def test_holes_are_filled(channels):
     """Also where paths cost the same, in an image of few colours."""
-    planes, m = planes_of()
-    for color in (image(0, channels), image(0, channels) // 64 * 64):
+    shape = (15, 23)
+    planes, m = planes_of(0, shape)
+    picture = image(0, channels, shape)
+    for color in (picture, picture // 64 * 64):
         filled, = compare('geodesic_fill', planes[0], m, color, torch.tensor(SIGMA), planes)
         assert (filled != planes).any()
 
@@ -244,3 +248,53 @@ def test_motion_is_searched(plan):
         results.append((k.search_motion(problem, begin, plan, 0.1, False),))
     assert_alike(*results)
     assert (results[1][0][:16].view(4, 4) - begin).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize('shape', [SHAPE, (1, 7), (80, 141)])
+def test_medians(shape):
+    d, m = rough_wall(2, shape) if shape[0] > 1 else rough_wall(2)
+    d, m = d[:shape[0], :shape[1]], m[:shape[0], :shape[1]]
+    compare('positive_median', d, 1.0)
+    compare('known_median', (d - 0.5).abs(), m > 0)
+    compare('positive_median', 0 * d, 1.0)
+    compare('known_median', d, m < 0)
+    alone = 0 * d
+    alone[-1, -1] = 0.25  # none of the samples is known
+    compare('positive_median', alone)
+
+
+@pytest.mark.parametrize('gate', [6.0, float('inf')])
+@pytest.mark.parametrize('side', [100, 20])
+def test_noise_is_learned(gate, side):
+    """Of few samples nothing is learned."""
+    shape = (side, 120)
+    rng = np.random.default_rng(0)
+    old = torch.from_numpy(np.linspace(0.2, 1.0, shape[0] * shape[1], dtype=np.float32)).view(shape)
+    noise = rng.standard_normal(shape).astype(np.float32)
+    d = old + (3e-3 + 4e-3 * old) * torch.from_numpy(noise)
+    _, m = rough_wall(0, shape)
+    frames = torch.from_numpy(rng.integers(0, 9, shape).astype(np.float32))
+    before = NoiseModel(
+        *torch.tensor([1e-3, 1e-2, 1e-3], dtype=torch.float64), (10.0, 3.0, 9.0), (0.1, 0.2), 2.0)
+    found = [k.learn_noise(before, d, m, old, frames, gate) for k in BOTH]
+    numbers = [tuple(torch.as_tensor(one) for one in (
+        model.floor, model.share, *model.matrix, *model.vector, model.frames)) for model in found]
+    assert_alike(*numbers)
+    learned = side == 100
+    assert (found[1].frames == 2.8) == learned  # 0.9 of two frames, and this one
+
+
+def test_whole_frames():
+    """Three frames of a small stream: what stages hand to each other fits too."""
+    config = preset('realtime', **{'solver.iterations': 2, 'solver.scale': 2})
+    refiners = [DepthRefiner(config, 'cpu') for _ in BOTH]
+    for k, refiner in zip(BOTH, refiners):
+        refiner.kernels = k
+    for number, frame in enumerate(noisy_stream((44, 34), 3)):
+        one, other = (refiner.refine(frame) for refiner in refiners)
+        assert one.status is other.status is Status.REFINED
+        assert one.reset == other.reset
+        known = np.isfinite(one.depth)
+        assert (known == np.isfinite(other.depth)).all()
+        off = np.abs(other.depth / one.depth - 1)[known]
+        assert np.median(off) < 1e-5 and np.mean(off > 1e-4) < 0.01 * (number + 1)

@@ -111,27 +111,6 @@ def test_unknown_disparity_is_passed_on_as_unknown_depth():
     np.testing.assert_array_equal(fields['data'].view(np.float32), [2, np.nan])
 
 
-class OutOfMemoryError(RuntimeError):
-    """As torch has it."""
-
-
-def test_a_full_device_is_left_for_the_cpu():
-    outlet = Outlet('depth_refined/image')
-    work = processor(outlet)
-    work.prepare()
-
-    def overflow(frame):
-        raise OutOfMemoryError('CUDA out of memory')
-
-    work.refiner.refine = overflow
-    work.refiner._choice = work.refiner._choice._replace(device='cuda:0')
-    with pytest.raises(MemoryError, match='cuda:0 is out of memory, the CPU computes from now'):
-        work.process(job())
-    work.process(job())
-    assert work.refiner.device == 'cpu'
-    assert outlet.heard['depth_refined/image']['encoding'] == '32FC1'
-
-
 def test_an_error_of_another_kind_keeps_the_refiner():
     work = processor(Outlet('depth_refined/image'))
     work.prepare()
