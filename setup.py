@@ -23,8 +23,11 @@ COMMANDS = (
     'graph_depth_refiner', 'refine', 'refine_bag', 'make_bag', 'evaluate', 'benchmark', 'soak',
     'demo', 'config', 'warm_up',
 )
-# what a part of the package needs beyond package.xml; without it that part says so
+# cpu: what package.xml asks of the system, for a Python without ROS; the others: what a part of
+# the package needs beyond that, and says so where it is missing
 EXTRAS = {
+    'cpu': ['numba', 'numpy', 'opencv-contrib-python-headless', 'PyYAML', 'tqdm'],
+    'gpu': ['torch'],
     'recordings': ['rosbags'],
     'cluster': ['dask[distributed]'],
     'exr': ['OpenEXR'],

@@ -295,9 +295,12 @@ class Planes(Group):
     start: bool = tunable(
         True, 'Start from planes fitted around every pixel')
     width: float = tunable(
-        6.0, 'Distance from such a plane beyond which a pixel is of another surface, in '
+        4.0, 'Distance from such a plane beyond which a pixel is of another surface, in '
         'standard deviations', low=0.1, high=1e3)
     slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
+    passes: int = tunable(
+        3, 'Passes that smooth planes where wide windows are planar, each twice as wide as the '
+        'one before', low=0, high=5)
     final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
     guided: bool = tunable(
         False, 'At full resolution choose between the planes around a pixel by its colour '
@@ -341,7 +344,7 @@ class Energy(Group):
         'planar', "Norms of the regulariser: the paper's, NLTGV, or l2 over a neighbourhood",
         choices=('planar', 'nltgv', 'neighbourhood'))
     reg_lambda: float = tunable(
-        3.0, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
+        2.0, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
     reg_lambda_coarse: float = tunable(
         0.0, 'The same at the coarser levels; 0 is as at the finest', low=0.0, high=1e4)
     reg_alpha: float = tunable(
@@ -399,6 +402,9 @@ class RefinerConfig(Tunables):
     backend: str = tunable(
         'auto', 'Implementation: fused kernels on a CPU, plain torch, or torch with Triton kernels '
         'on a GPU', choices=('auto', 'fused', 'torch', 'triton'))
+    threads: int = tunable(
+        0, 'Most threads of the fused kernels; 0: one or one per core, by what other work leaves '
+        'of the cores. Results do not depend on it', low=0, high=1024)
     depth: Depth = Depth()
     cleaning: Cleaning = Cleaning()
     noise: Noise = Noise()
@@ -426,6 +432,7 @@ STEREO = {
     'cleaning.joint_median': True, 'holes.fill': 'all',
     'holes.method': 'occlusion',
     'planes.width': 3.0, 'planes.guided': True,
+    'planes.passes': 0,  # half a pixel of disparity, its unit, hides too much that is curved
     'energy.reg_lambda': 7.5, 'energy.reg_alpha': 5.5,
     'solver.iterations': 20, 'solver.learning_rate': 0.6, 'solver.slope_rate': 0.1,
     'solver.scale': 2,  # a matcher's windows are larger, its maps need no finer solution
@@ -443,6 +450,14 @@ def preset(name: str, **values: Any) -> RefinerConfig:
     if name not in PRESETS:
         raise ValueError(f'preset: expected one of {", ".join(PRESETS)}, got {name!r}')
     return RefinerConfig().with_values(**PRESETS[name]).with_values(**values)
+
+
+def nearest_preset(config: RefinerConfig) -> str:
+    """Name the preset from which the fewest values differ."""
+    def differing(name: str) -> int:
+        other = preset(name)
+        return sum(config.value(one) != other.value(one) for one in config.tunables())
+    return min(PRESETS, key=differing)
 
 
 # ------------------------------------------------------------------------- node
@@ -464,6 +479,18 @@ class Confidence(Group):
     threshold: float = tunable(
         -1.0, "Confidence below this counts as none; negative is the preset's",
         low=-1.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class Points(Group):
+    """What the cloud holds."""
+
+    group = 'points'
+    fields: str = tunable(
+        'all', 'Fields of a point: x, y, z (12 bytes); and colour (16 bytes); and normal and '
+        'curvature (32 bytes)', choices=('xyz', 'xyzrgb', 'all'))
+    decimation: int = tunable(
+        1, 'Every how manyth pixel of every how manyth row becomes a point', low=1, high=64)
 
 
 @dataclass(frozen=True)
@@ -490,6 +517,9 @@ class NodeConfig(Tunables):
         'raw', 'Transport of the image', choices=('raw', 'compressed'), fixed=True)
     depth_image_transport: str = tunable(
         'raw', 'Transport of the depth image', choices=('raw', 'compressedDepth'), fixed=True)
+    compressed_outputs: bool = tunable(
+        False, 'Also offer depth_refined/image/compressedDepth, '
+        'depth_refined/provenance/compressed and normals/image_color/compressed', fixed=True)
     use_confidence: str = tunable(
         'auto', 'Wait for a confidence image with every depth image; auto: while somebody '
         'publishes one', choices=('auto', 'always', 'never'), fixed=True)
@@ -526,7 +556,13 @@ class NodeConfig(Tunables):
         True, 'Warn where image or camera_info have another frame_id than the depth')
 
     # load
+    lazy: bool = tunable(
+        True, 'Subscribe to the inputs only while somebody listens to an output')
+    while_loading: str = tunable(
+        'wait', 'Frames that come while kernels are compiled or loaded: the newest one waits, or '
+        'all depth is passed through unchanged', choices=('wait', 'pass'))
     shed_load: bool = tunable(
         True, 'Under overload take fewer steps, then solve at a lower resolution')
 
     confidence: Confidence = Confidence()
+    points: Points = Points()

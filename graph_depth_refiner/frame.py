@@ -139,6 +139,8 @@ class Refined:
     iterations: int
     energy: float
     milliseconds: dict[str, float] = field(default_factory=dict)  # by stage
+    # the same of the calling thread on a core: of all threads where there is only one
+    cpu_milliseconds: dict[str, float] = field(default_factory=dict)
     graph_hit_rate: float = 0.0  # share of the graph kept from the frame before
     history: float = 0.0  # share of the history in sight that is in use; 0 without one
     history_frames: float = 0.0  # frames that stand behind a pixel, median of the known ones
@@ -146,9 +148,10 @@ class Refined:
     # floor (1/m) and share: the deviation of inverse depth 1/z is floor + share / z
     noise: tuple[float, float] = (0.0, 0.0)
 
-    def with_times(self, milliseconds: dict[str, float]) -> Refined:
+    def with_times(self, milliseconds: dict[str, float], cpu_milliseconds: dict[str, float]
+                   ) -> Refined:
         """Return the same with what is known only at the end."""
-        return replace(self, milliseconds=milliseconds)
+        return replace(self, milliseconds=milliseconds, cpu_milliseconds=cpu_milliseconds)
 
 
 def _array(name: str, value: object) -> np.ndarray:

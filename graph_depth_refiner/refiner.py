@@ -35,6 +35,8 @@ from graph_depth_refiner.core.history import (
     start_noise,
 )
 from graph_depth_refiner.core.initialise import gate_edges, initialise
+from graph_depth_refiner.core.jit.compile_once import warm_up_arguments
+from graph_depth_refiner.core.jit.threads import choosing_threads, Threads
 from graph_depth_refiner.core.kernels import Choice, Kernels
 from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import data_weight, minimise
@@ -53,18 +55,22 @@ _LOG = logging.getLogger(__name__)
 
 
 class StageClock:
-    """Milliseconds spent by stage of one frame."""
+    """Milliseconds spent by stage of one frame, and those of the calling thread on a core."""
 
     def __init__(self) -> None:
         """Start the first stage."""
         self.start = self._last = time.perf_counter()
+        self._last_cpu = time.thread_time()
         self.milliseconds: dict[str, float] = {}
+        self.cpu_milliseconds: dict[str, float] = {}
 
     def done(self, stage: str) -> None:
         """Book the time since the last call under a stage."""
-        now = time.perf_counter()
-        self.milliseconds[stage] = self.milliseconds.get(stage, 0) + 1e3 * (now - self._last)
-        self._last = now
+        now, cpu = time.perf_counter(), time.thread_time()
+        for spent, seconds in ((self.milliseconds, now - self._last),
+                               (self.cpu_milliseconds, cpu - self._last_cpu)):
+            spent[stage] = spent.get(stage, 0) + 1e3 * seconds
+        self._last, self._last_cpu = now, cpu
 
     def deadline(self, budget_ms: float) -> float:
         """Return when a frame has to be done, of time.perf_counter; 0 ms is no limit."""
@@ -114,7 +120,9 @@ class DepthRefiner:
         self._choice = kernels.choose(device, self.config.backend)
         self.kernels: Kernels | None = None  # others than those chosen, to measure or to plan
         self.device_failures = 0  # times that computation moved to the CPU
+        self._compiled = warm_up_arguments(self.config)
         self.state = State()
+        self.threads = Threads()
 
     @property
     def device(self) -> str:
@@ -125,7 +133,7 @@ class DepthRefiner:
     def _kernels(self) -> Kernels:
         if self._wanted_device == 'auto' and self.config.backend == 'auto':
             self._choice = fastest(self._choice)
-        return self.kernels or kernels.make(self._choice)
+        return self.kernels or kernels.make(self._choice, self._compiled)
 
     def configure(self, config: RefinerConfig) -> None:
         """Use another configuration from the next frame on."""
@@ -134,6 +142,8 @@ class DepthRefiner:
             self.reset()
         if config.noise != self.config.noise:
             self.reset()
+        if config != self.config:
+            self._compiled = warm_up_arguments(config)
         self.config = config
 
     def reset(self) -> None:
@@ -154,6 +164,7 @@ class DepthRefiner:
             self.refine(replace(wall, pose=pose))
         self.state = state
 
+    @choosing_threads
     def refine(self, frame: Frame) -> Refined:
         """Refine one frame; what it teaches helps the next."""
         try:
@@ -225,4 +236,4 @@ class DepthRefiner:
         else:
             refined = to_refined(found, present)
         clock.done('output')
-        return refined.with_times(clock.milliseconds)
+        return refined.with_times(clock.milliseconds, clock.cpu_milliseconds)

@@ -16,7 +16,6 @@
 import os
 from pathlib import Path
 import runpy
-import shutil
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
@@ -84,16 +83,8 @@ def start(context):
         RegisterEventHandler(OnProcessExit(
             target_action=node, on_exit=[EmitEvent(event=Shutdown(reason='the demo is over'))]))
         for node in (monitor, camera))]
-    if wants_rviz(values['rviz']):
+    if REFINER['wants_rviz'](values['rviz']):
         actions.append(Node(
             package='rviz2', executable='rviz2', namespace=values['namespace'],
             arguments=['-d', os.path.join(share, 'config', 'refiner.rviz')]))
     return actions
-
-
-def wants_rviz(wish):
-    """Say whether RViz is wanted and can be shown."""
-    if wish != 'auto':
-        return wish == 'true'
-    display = os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY')
-    return bool(display and shutil.which('rviz2'))

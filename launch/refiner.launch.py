@@ -15,14 +15,28 @@
 
 import os
 from pathlib import Path
+import shutil
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    OpaqueFunction,
+    RegisterEventHandler,
+    SetEnvironmentVariable,
+)
+from launch.event_handlers import OnProcessStart
+from launch.events import matches_action
 from launch_ros.actions import LifecycleNode, Node
+from launch_ros.event_handlers import OnStateTransition
+from launch_ros.events.lifecycle import ChangeState
+from lifecycle_msgs.msg import Transition
+import yaml
 
 SHARE = Path(get_package_share_directory('graph_depth_refiner'))
 CAMERAS = sorted(path.stem for path in (SHARE / 'config').glob('*.yaml'))
+FLAG = ('true', 'false', 'True', 'False')  # others write Python's
 ROLES = ('image', 'depth', 'disparity', 'confidence', 'camera_info')
 PROFILE_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
 
@@ -50,15 +64,24 @@ def arguments():
             'remap', default_value='',
             description="Other names for outputs, as in 'points:=cloud normals/image:=normals'"),
         DeclareLaunchArgument(
-            'use_sim_time', default_value='false', choices=['true', 'false'],
+            'use_sim_time', default_value='false', choices=FLAG,
             description='Take the time from /clock, as with recordings'),
         DeclareLaunchArgument(
-            'lifecycle', default_value='false', choices=['true', 'false'],
+            'lifecycle', default_value='false', choices=FLAG,
             description='Start the managed node, which waits to be configured and activated'),
         DeclareLaunchArgument(
-            'dds_profile', default_value='true', choices=['true', 'false'],
+            'autostart', default_value='false', choices=FLAG,
+            description='Configure and activate the managed node'),
+        DeclareLaunchArgument(
+            'dds_profile', default_value='true', choices=FLAG,
             description='Give Fast DDS shared memory that holds images, unless it has a profile'),
         DeclareLaunchArgument('log_level', default_value='info', description='Least level to log'),
+        DeclareLaunchArgument(
+            'rviz', default_value='false', choices=['auto', *FLAG],
+            description='Open RViz; auto: where it is installed and there is a display'),
+        DeclareLaunchArgument(
+            'rviz_frame', default_value='',
+            description='Fixed frame of RViz, usually the frame_id of the depth images'),
     ]
 
 
@@ -75,15 +98,66 @@ def start(context):
         values['input_kind'] = 'disparity'
     if given['device']:
         values['device'] = given['device']
-    parameters.append({**values, 'use_sim_time': given['use_sim_time'] == 'true'})
-    managed = given['lifecycle'] == 'true'
+    parameters.append({**values, 'use_sim_time': is_true(given['use_sim_time'])})
+    managed = is_true(given['lifecycle'])
     node = (LifecycleNode if managed else Node)(
         package='graph_depth_refiner',
         executable='refiner_lifecycle_node' if managed else 'refiner_node',
         name=given['name'], namespace=given['namespace'], parameters=parameters,
         remappings=remappings(given['remap']), output='screen',
         ros_arguments=['--log-level', given['log_level']])
-    return [*dds_profile(given['dds_profile'] == 'true'), node]
+    starting = autostart(node) if managed and is_true(given['autostart']) else []
+    return [*dds_profile(is_true(given['dds_profile'])), *starting, node, *rviz(given)]
+
+
+def is_true(text):
+    """Read a flag."""
+    return text.lower() == 'true'
+
+
+def autostart(node):
+    """Configure the managed node once it runs, and activate it once it is configured."""
+    def change(transition):
+        return EmitEvent(event=ChangeState(
+            lifecycle_node_matcher=matches_action(node), transition_id=transition))
+
+    return [
+        RegisterEventHandler(OnProcessStart(
+            target_action=node, on_start=[change(Transition.TRANSITION_CONFIGURE)])),
+        RegisterEventHandler(OnStateTransition(
+            target_lifecycle_node=node, start_state='configuring', goal_state='inactive',
+            entities=[change(Transition.TRANSITION_ACTIVATE)])),
+    ]
+
+
+def rviz(given):
+    """Return RViz, if it is wanted, with the topics of the node."""
+    if not wants_rviz(given['rviz']):
+        return []
+    frame = ['-f', given['rviz_frame']] if given['rviz_frame'] else []
+    return [Node(
+        package='rviz2', executable='rviz2', namespace=given['namespace'],
+        arguments=['-d', str(SHARE / 'config' / 'refiner.rviz'), *frame],
+        parameters=[{'use_sim_time': is_true(given['use_sim_time'])}],
+        remappings=[*topics(given).items(), *remappings(given['remap'])])]
+
+
+def wants_rviz(wish):
+    """Say whether RViz is wanted and, for auto, can be shown."""
+    if wish != 'auto':
+        return is_true(wish)
+    display = os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY')
+    return bool(display and shutil.which('rviz2'))
+
+
+def topics(given):
+    """Return the names of the topics by role: of the arguments, or of the preset."""
+    values = {}
+    if given['camera']:
+        preset = yaml.safe_load((SHARE / 'config' / f'{given["camera"]}.yaml').read_text())
+        values = preset['/**']['ros__parameters']
+    return {role: given[role] or values.get(f'{role}_topic') or role
+            for role in ('image', 'depth', 'disparity')}
 
 
 def remappings(text):

@@ -27,17 +27,16 @@ from launch.actions import (
 )
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
-import yaml
 
-SHARE = Path(get_package_share_directory('graph_depth_refiner'))
 REFINER_FILE = str(Path(__file__).with_name('refiner.launch.py'))
 REFINER = runpy.run_path(REFINER_FILE)
 FRAME = 'camera_optical_frame'  # where the recording does not tell
+OWN = ('use_sim_time', 'rviz', 'rviz_frame')  # arguments of both that mean more here
 
 
 def handed_on():
     """Return the arguments of refiner.launch.py that are handed on to it."""
-    return [one for one in REFINER['arguments']() if one.name != 'use_sim_time']
+    return [one for one in REFINER['arguments']() if one.name not in OWN]
 
 
 def installed(package):
@@ -55,49 +54,38 @@ def arguments():
         DeclareLaunchArgument('bag', description='Recording to play: a folder, .mcap or .db3'),
         DeclareLaunchArgument('rate', default_value='1.0', description='Speed of playing'),
         DeclareLaunchArgument(
-            'loop', default_value='false', choices=['true', 'false'],
+            'loop', default_value='false', choices=REFINER['FLAG'],
             description='Begin again at the end'),
         DeclareLaunchArgument(
             'player', default_value='auto', choices=['auto', 'ros2_bag', 'play_bag'],
             description='What plays: ros2 bag play where it is installed, else play_bag'),
         DeclareLaunchArgument(
-            'rviz', default_value='auto', choices=['auto', 'true', 'false'],
-            description='Open RViz; auto: where it is installed'),
+            'rviz', default_value='auto', choices=['auto', *REFINER['FLAG']],
+            description='Open RViz; auto: where it is installed and there is a display'),
         DeclareLaunchArgument(
-            'fixed_frame', default_value='',
-            description='Frame of RViz; empty: the frame_id of the first depth image'),
+            'rviz_frame', default_value='',
+            description='Fixed frame of RViz; empty: the frame_id of the first depth image'),
         *handed_on(),
     ]
 
 
-def player(given):
-    """Return what plays the recording."""
-    end = [] if wants_rviz(given) else [Shutdown(reason='the recording has ended')]
+def player(given, shown):
+    """Return what plays the recording; at its end all ends, unless it is shown."""
+    end = [] if shown else [Shutdown(reason='the recording has ended')]
+    loop = ['--loop'] if REFINER['is_true'](given['loop']) else []
     choice = given['player']
     if choice == 'ros2_bag' or (choice == 'auto' and installed('ros2bag')):
         return ExecuteProcess(
-            cmd=['ros2', 'bag', 'play', given['bag'], '--clock', '--rate', given['rate'],
-                 *(['--loop'] if given['loop'] == 'true' else [])],
+            cmd=['ros2', 'bag', 'play', given['bag'], '--clock', '--rate', given['rate'], *loop],
             output='screen', on_exit=end)
     return Node(
         package='graph_depth_refiner', executable='play_bag', output='screen', on_exit=end,
-        arguments=[given['bag'], '--rate', given['rate'],
-                   *(['--loop'] if given['loop'] == 'true' else [])])
-
-
-def topics(given):
-    """Return the names of the topics by role: of the arguments, or of the preset."""
-    values = {}
-    if given['camera']:
-        preset = yaml.safe_load((SHARE / 'config' / f'{given["camera"]}.yaml').read_text())
-        values = preset['/**']['ros__parameters']
-    return {role: given[role] or values.get(f'{role}_topic') or role
-            for role in ('image', 'depth', 'disparity')}
+        arguments=[given['bag'], '--rate', given['rate'], *loop])
 
 
 def depth_frame(given):
     """Return the frame_id of the first depth or disparity image of the recording."""
-    names = topics(given)
+    names = REFINER['topics'](given)
     wanted = tuple(str(Path('/', given['namespace'], names[role])) for role in names
                    if role != 'image')
     try:
@@ -110,30 +98,20 @@ def depth_frame(given):
         return FRAME
 
 
-def wants_rviz(given):
-    """Say whether RViz is to be opened."""
-    return given['rviz'] == 'true' or (given['rviz'] == 'auto' and installed('rviz2'))
-
-
 def start(context):
-    """Turn the arguments into refiner, player and RViz."""
+    """Turn the arguments into refiner, RViz and player."""
     given = context.launch_configurations
-    actions = [
+    shown = REFINER['wants_rviz'](given['rviz'])
+    own = {
+        'use_sim_time': 'true', 'rviz': str(shown),
+        'rviz_frame': given['rviz_frame'] or (depth_frame(given) if shown else '')}
+    handed = {one.name: given[one.name] for one in handed_on()}
+    return [
         IncludeLaunchDescription(
             PythonLaunchDescriptionSource(REFINER_FILE),
-            launch_arguments={
-                'use_sim_time': 'true',
-                **{one.name: given[one.name] for one in handed_on()}}.items()),
-        player(given),
+            launch_arguments={**own, **handed}.items()),
+        player(given, shown),
     ]
-    if wants_rviz(given):
-        frame = given['fixed_frame'] or depth_frame(given)
-        actions.append(Node(
-            package='rviz2', executable='rviz2', namespace=given['namespace'],
-            arguments=['-d', str(SHARE / 'config' / 'refiner.rviz'), '-f', frame],
-            parameters=[{'use_sim_time': True}],
-            remappings=[*topics(given).items(), *REFINER['remappings'](given['remap'])]))
-    return actions
 
 
 def generate_launch_description():

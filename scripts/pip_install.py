@@ -31,6 +31,8 @@ import urllib.request
 PIP = 'pip-26.3-py3-none-any.whl'
 PIP_SHA256 = 'f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13'
 
+NUMBA = ('numba', 'llvmlite')  # a version of theirs knows some versions of NumPy
+
 REASONS = {
     r'No space left on device|Errno 28': 'disk: it is full, free some space and run it again',
     r'Disk quota exceeded': 'disk: the quota is used up, free some space and run it again',
@@ -50,6 +52,15 @@ class Failure(Exception):
 def explain(words: str) -> str:
     """Return the reason that stands in a program's words, or nothing."""
     return next((why for pattern, why in REASONS.items() if re.search(pattern, words)), '')
+
+
+def kept_pins(constraints: list[str]) -> list[str]:
+    """Return the pins of what the surrounding Python lacks, and its own NumPy and torch."""
+    own = [f'{name}=={_installed(name)}' for name in ('numpy', 'torch') if _installed(name)]
+    free = NUMBA if _installed('numpy') else ()  # one that goes with that NumPy
+    names = {line: re.split('[=;]', line)[0] for line in constraints}
+    return [line for line in constraints
+            if not _installed(names[line]) and names[line] not in free] + own
 
 
 class Pip:
@@ -96,10 +107,7 @@ class Pip:
             if module and not requirement.startswith('ros-') and not self._has(module):
                 missing.append(requirement)
         kept = self._temporary / 'constraints.txt'
-        kept.write_text('\n'.join(
-            line for line in constraints.read_text().splitlines()
-            if not _installed(re.split('[=;]', line)[0])) + '\n' + '\n'.join(
-                f'{name}=={_installed(name)}' for name in ('numpy', 'torch') if _installed(name)))
+        kept.write_text('\n'.join(kept_pins(constraints.read_text().splitlines())))
         if missing:
             self.install(*missing, '-c', kept)
 

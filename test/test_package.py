@@ -17,13 +17,16 @@ import ast
 from pathlib import Path
 import re
 import subprocess
+import sys
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from graph_depth_refiner.cli import main as cli
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = 'graph_depth_refiner'
 
 
 def manifest():
@@ -60,6 +63,50 @@ def test_manifest_is_valid():
     warnings = []
     package.parse_package(str(ROOT / 'package.xml'), warnings=warnings)
     assert warnings == []
+
+
+@pytest.mark.parametrize('distribution, there', [
+    ('humble', True), ('jazzy', False), ('kilted', False), ('lyrical', True), ('rolling', True)])
+def test_numba_is_asked_of_apt_where_apt_has_it(distribution, there):
+    package = pytest.importorskip('catkin_pkg.package').parse_package(str(ROOT / 'package.xml'))
+    package.evaluate_conditions({'ROS_DISTRO': distribution})
+    asked = {one.name for one in package.exec_depends if one.evaluated_condition}
+    assert ('python3-numba' in asked) == there
+
+
+def imported(folders):
+    """Return the modules that the files below some folders import, by their first name."""
+    found = set()
+    for path in (path for folder in folders for path in (ROOT / folder).rglob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition('.')[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found.add(node.module.partition('.')[0])
+    return found - set(sys.stdlib_module_names) - {PACKAGE}
+
+
+def test_dependencies_are_what_is_imported():
+    keys = {'cv2': 'python3-opencv', 'yaml': 'python3-yaml', 'llvmlite': 'python3-numba',
+            **{name: f'python3-{name}' for name in ('numba', 'numpy', 'tqdm')}}
+    optional = {'torch', 'rosbags', 'ruamel', 'distributed', 'OpenEXR', 'pyrealsense2'}
+    needed = {keys.get(name, name) for name in imported([PACKAGE, 'launch']) - optional}
+    assert needed == {one.text for one in manifest().iter('exec_depend')}
+
+
+@pytest.mark.parametrize('path', [
+    *sorted((ROOT / '.github').rglob('*.yml')), ROOT / 'rosdoc2.yaml',
+    ROOT / '.devcontainer/devcontainer.json'], ids=lambda path: path.name)
+def test_files_of_the_release_are_well_formed(path):
+    assert all(list(yaml.safe_load_all(path.read_text())))  # JSON is YAML too
+
+
+def test_ci_runs_on_every_distribution():
+    jobs = yaml.safe_load((ROOT / '.github/workflows/ci.yml').read_text())['jobs']
+    tried = [one['distro'] for one in jobs['ros']['strategy']['matrix']['include']]
+    assert tried == ['humble', 'jazzy', 'kilted', 'rolling']
+    for run in re.findall(r'run: (\.?\w+/\w+)', (ROOT / '.github/workflows/ci.yml').read_text()):
+        assert (ROOT / run).is_file(), run
 
 
 def test_every_command_has_an_executable():

@@ -34,9 +34,9 @@ from graph_depth_refiner.cli.batch import (
 from graph_depth_refiner.cli.main import add_config_arguments, config_from
 from graph_depth_refiner.cli.progress import Progress
 from graph_depth_refiner.config import NodeConfig
-from graph_depth_refiner.messages.assembly import OUTPUTS
+from graph_depth_refiner.messages.assembly import output_topics, OUTPUTS
 
-LARGE = ('points', 'disparity_refined')  # only where asked for
+LARGE = ('points',)  # only where asked for
 SLOP = 0.1  # seconds
 PART_MEGABYTES = 64
 GO_ON = 'run the same command again to go on'
@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f'--{name}', default='', metavar='TOPIC', help='instead of guessing this topic')
     parser.add_argument(
-        '--outputs', default=','.join(o for o in OUTPUTS if o not in LARGE), metavar='TOPICS',
+        '--outputs', metavar='TOPICS',
+        default=','.join(o for o in output_topics(disparity=False) if o not in LARGE),
         help='refined topics to add, separated by commas (default: %(default)s)')
     parser.add_argument(
         '--points', action='store_true', help='add the point cloud too, 10 MB for 640x480')

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from importlib import import_module
+import logging
 import os
 from pathlib import Path
 import sys
@@ -113,8 +114,25 @@ class CommandParser(argparse.ArgumentParser):
         raise ValueError(f'command: expected one of {names}, got {got!r}')
 
 
+class _StandardError(logging.Handler):
+    """Shows what the package logs, as plain lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record to what is standard error at the time."""
+        print(record.getMessage(), file=sys.stderr, flush=True)
+
+
+def _show_logs() -> None:
+    """Let users see what takes long, such as compiling."""
+    logger = logging.getLogger(PROGRAM)
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        logger.addHandler(_StandardError())
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return the exit code; say a user's error in one sentence."""
+    _show_logs()
     try:
         try:
             args = _parser().parse_args(_called(sys.argv) if argv is None else argv)

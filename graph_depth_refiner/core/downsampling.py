@@ -51,6 +51,7 @@ class Level:
     sigma: Array  # H W, standard deviation of d
     unit: Number  # standard deviation of a single measurement at the typical depth
     fused_unit: Number  # the same after fusion
+    independent: Number = 1.0  # share of the variance that differs from pixel to pixel
 
 
 def scale_of(wanted: int, shape: tuple[int, int]) -> int:
@@ -89,9 +90,13 @@ def downsample(k: Kernels, d: Array, frames: Array, noise: NoiseModel, scale: in
     """Return inverse depth and frames, H W each, at 1 / scale of the resolution."""
     typical = k.positive_median(d, 1.0)
     unit = noise.sigma(typical)
+    # blocks average it
+    independent = k.smaller((noise.independent / (scale * unit)) ** 2, 1.0)
     while scale > 1:
         d, frames = k.merge_blocks(d, frames, SUPPORT * unit)
         scale //= 2
     behind = k.positive_median(frames, 1.0)
-    return Level(d, frames, fused_sigma(noise, d, frames), unit,
-                 k.fused_unit(noise, typical, behind))
+    sigma = fused_sigma(noise, d, frames)
+    # what will be filled has no deviation of its own, and none at all where all is a share
+    return Level(d, frames, k.where(d > 0, sigma, 0 * sigma + unit), unit,
+                 k.fused_unit(noise, typical, behind), independent)

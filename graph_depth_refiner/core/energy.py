@@ -28,5 +28,6 @@ from __future__ import annotations
 
 REGULARISERS = ('planar', 'nltgv', 'neighbourhood')
 # A norm |v| is minimised as sqrt(|v|^2 + s^2) - s, so that its gradient exists at 0 and
-# is 0 there; s in multiples of the noise unit (per pixel for slopes).
-SMOOTHING = 1e-3
+# is 0 there; s in multiples of the noise unit (per pixel for slopes). It is well above what
+# rounding leaves of a residual of some hundred units: below, the gradient would be rounding too.
+SMOOTHING = 1e-2

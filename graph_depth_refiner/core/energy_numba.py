@@ -54,7 +54,7 @@ def _energy(z, w, d, m, regulariser, rows):
     r = (z.shape[1] - height) // 2
     for row in prange(height):
         y = np.int64(row)
-        data, residual_part, slope_part = 0.0, 0.0, 0.0
+        data = residual_part = slope_part = 0.0
         for start in range(0, width, LANES):
             x = min(start, width - LANES)
             fresh = np.int32(x - start)  # what overlaps the run before counts there

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple, Protocol, TYPE_CHECKING
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.jit.compile_once import compile_once, warm_up_arguments
 from graph_depth_refiner.core.types import Memory, Terms
 from graph_depth_refiner.frame import Intrinsics
 
@@ -153,6 +154,7 @@ class Kernels(NamedTuple):
     # where to begin
     first_slopes: Callable[[Array, Array, Array], Array]
     fit_local_planes: Callable[[Array, Array, Array, Array], Array]
+    atrous_pass: Callable[[Array, Array, Array, int], Array]
     geodesic_fill: Callable[[Array, Array, Array, float, Array], None]  # in place
     fill_background: Callable[[Array, Array], Array]
     fill_occluded: Callable[[Array, Array, Array], Array]
@@ -183,10 +185,9 @@ class Kernels(NamedTuple):
 @cache
 def numba_kernels() -> Kernels:
     """Return the kernels for a CPU; torch is not imported."""
-    from graph_depth_refiner.core.jit.compile_once import compile_once
-    compile_once()
     from graph_depth_refiner.core import (
         adam_numba,
+        atrous_numba,
         downsampling_numba,
         edge_gating_numba,
         geodesic_fill_numba,
@@ -244,6 +245,7 @@ def numba_kernels() -> Kernels:
         normalise=patch_graph_numba.normalise,
         first_slopes=local_planes_numba.first_slopes,
         fit_local_planes=local_planes_numba.fit_local_planes,
+        atrous_pass=atrous_numba.atrous_pass,
         geodesic_fill=geodesic_fill_numba.geodesic_fill,
         fill_background=inpainting_numba.fill_background,
         fill_occluded=inpainting_numba.fill_occluded,
@@ -272,6 +274,7 @@ def torch_kernels(device: str) -> Kernels:
 
     from graph_depth_refiner.core import (
         adam_torch,
+        atrous_torch,
         downsampling_torch,
         edge_gating_torch,
         filters_torch,
@@ -333,6 +336,7 @@ def torch_kernels(device: str) -> Kernels:
         normalise=patch_graph_torch.normalise,
         first_slopes=local_planes_torch.first_slopes,
         fit_local_planes=local_planes_torch.fit_local_planes,
+        atrous_pass=atrous_torch.atrous_pass,
         geodesic_fill=geodesic_fill_torch.geodesic_fill,
         fill_background=inpainting_torch.fill_background,
         fill_occluded=inpainting_torch.fill_occluded,
@@ -359,6 +363,7 @@ def triton_kernels(device: str) -> Kernels:
     """Return the references with what is hot as Triton kernels; without a device: interpreted."""
     from graph_depth_refiner.core import (
         adam_triton,
+        atrous_triton,
         downsampling_triton,
         edge_gating_triton,
         geodesic_fill_triton,
@@ -383,6 +388,7 @@ def triton_kernels(device: str) -> Kernels:
         renew_graph=patch_graph_triton.renew_graph,
         first_slopes=local_planes_triton.first_slopes,
         fit_local_planes=local_planes_triton.fit_local_planes,
+        atrous_pass=atrous_triton.atrous_pass,
         geodesic_fill=geodesic_fill_triton.geodesic_fill,
         search_motion=odometry_triton.search_motion,
         warp=warping_triton.warp,
@@ -415,9 +421,15 @@ def choose(device: str = 'auto', backend: str = 'auto') -> Choice:
     return Choice(backend, device)
 
 
-def make(choice: Choice) -> Kernels:
-    """Return the chosen kernels; numba or torch is imported when this is first called."""
+def make(choice: Choice, compiled: tuple[str, ...] = ()) -> Kernels:
+    """
+    Return the chosen kernels; numba or torch is imported when this is first called.
+
+    Those for a CPU are compiled and stored before, as the arguments of the command warm-up say
+    (`compile_once.warm_up_arguments`).
+    """
     if choice.backend == 'fused':
+        compile_once(compiled or warm_up_arguments(RefinerConfig()))
         return numba_kernels()
     return (triton_kernels if choice.backend == 'triton' else torch_kernels)(choice.device)
 
@@ -479,7 +491,9 @@ def _found(device: str, backend: str) -> str:
     if device == 'cpu':
         return device
     if find_spec('torch') is None:
-        raise ValueError(f'device: expected auto or cpu where torch is missing, got {device!r}')
+        raise ValueError(
+            f'device: expected auto or cpu, for a GPU needs PyTorch, which is not installed, '
+            f'got {device!r}')
     import torch
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     number = int(device.partition(':')[2] or 0) if device != 'auto' else 0
@@ -496,6 +510,9 @@ def _best(device: str) -> str:
         return 'triton' if find_spec('triton') and device not in _failed else 'torch'
     if find_spec('numba'):
         return 'fused'
+    if not find_spec('torch'):
+        raise ValueError(
+            'backend: expected numba, or torch, to be installed, got neither: pip install numba')
     _warn_once('numba is not installed: plain torch on the CPU is about 50 times slower')
     return 'torch'
 

@@ -24,6 +24,7 @@ deviations stays a step.
 from __future__ import annotations
 
 from graph_depth_refiner.config import RefinerConfig
+from graph_depth_refiner.core.atrous import smooth_planes
 from graph_depth_refiner.core.downsampling import Guide, Level
 from graph_depth_refiner.core.kernels import Array, Kernels
 
@@ -65,6 +66,7 @@ def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config:
 
     A few steps of the solver move values further than slopes; fitted to the values, normals
     are as smooth as those. A hole takes planes along the smoothest path through the image.
+    Where wide windows are planar, they have the last word.
     """
     if not config.planes.start:
         return planes
@@ -74,4 +76,5 @@ def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config:
     finished[0] = k.where(weight > 0, planes[0], finished[0])
     if config.holes.fill != 'none':
         k.geodesic_fill(level.d, weight, guide.color, level.unit, finished)
-    return finished
+    return smooth_planes(
+        k, finished, weight, level.sigma, level.independent, config.planes.passes)

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graph_depth_refiner.core.kernels import Array
-from graph_depth_refiner.core.statistics import positive_median, upper_median
+from graph_depth_refiner.core.statistics import positive_median, subsample, upper_median
 from graph_depth_refiner.frame import Intrinsics
 
 # Times the spread about planes in small windows: what the correlated part of the noise hides
@@ -48,7 +48,8 @@ COMMON = 0.1
 BINS = 8  # of equally many samples, by depth
 LEAST_SAMPLES = 50  # of a bin, for its median to count
 MEMORY = 0.9  # share of what was learned that a frame leaves
-SAMPLING = 4  # pixels between those that teach the noise
+# Pixels that teach the noise, about: with fewer a single one tells in its medians.
+SAMPLES = 19200
 NORMAL = 1.4826  # standard deviation of a normal distribution over its median absolute value
 SUBPIXEL = 0.08  # pixels, error of disparity of an active-stereo camera on a matte wall
 SUBPIXEL_PASSIVE = 0.5  # pixels, of block and semi-global matching
@@ -116,8 +117,7 @@ def first_model(sensor: str, d: np.ndarray, intrinsics: Intrinsics) -> NoiseMode
 def learn_noise(model: NoiseModel, d: np.ndarray, m: np.ndarray, history: np.ndarray,
                 frames: np.ndarray, gate: float) -> NoiseModel:
     """Return the model after the residuals of some pixels, H W, of those within the gate."""
-    some = slice(None, None, SAMPLING)
-    d, m, old, behind = (one[some, some] for one in (d, m, history, frames))
+    d, m, old, behind = (subsample(one, SAMPLES) for one in (d, m, history, frames))
     both = (m > 0) & (behind > 0) & (old > 0)
     d, residual, behind = d[both], (d - old)[both], behind[both]
     sigma = (model.floor + model.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))

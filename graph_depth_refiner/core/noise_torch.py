@@ -19,14 +19,15 @@ import torch
 
 from graph_depth_refiner.core import noise as stage
 from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.statistics import subsample
 from graph_depth_refiner.core.statistics_torch import masked_median
 
 
 def learn_noise(model: NoiseModel, d: torch.Tensor, m: torch.Tensor, history: torch.Tensor,
                 frames: torch.Tensor, gate: float) -> NoiseModel:
     """Return the model after the residuals of some pixels, H W, of those within the gate."""
-    some = slice(None, None, stage.SAMPLING)
-    d, m, old, frames = (one[some, some].flatten().double() for one in (d, m, history, frames))
+    d, m, old, frames = (
+        subsample(one, stage.SAMPLES).flatten().double() for one in (d, m, history, frames))
     residual, behind = d - old, frames.clamp(min=1)
     widths = (1 + 1 / behind).sqrt()
     used = (m > 0) & (frames > 0) & (old > 0) & (

@@ -21,11 +21,12 @@ import triton.language as tl
 
 from graph_depth_refiner.core import noise as stage
 from graph_depth_refiner.core.noise import NoiseModel
-from graph_depth_refiner.core.statistics_triton import positive_median, WARPS
+from graph_depth_refiner.core.statistics import stride_for
+from graph_depth_refiner.core.statistics_triton import median_of_positive, WARPS
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs, scalar
 
 ROOM = 2048  # samples of a bin that its program holds at a time
-_SAMPLING, _BINS = tl.constexpr(stage.SAMPLING), tl.constexpr(stage.BINS)
+_BINS = tl.constexpr(stage.BINS)
 _LEAST_SAMPLES, _NORMAL = tl.constexpr(stage.LEAST_SAMPLES), tl.constexpr(stage.NORMAL)
 _LEAST, _MEMORY = tl.constexpr(stage.LEAST), tl.constexpr(stage.MEMORY)
 
@@ -34,14 +35,15 @@ def learn_noise(model: NoiseModel, d: torch.Tensor, m: torch.Tensor, history: to
                 frames: torch.Tensor, gate: float) -> NoiseModel:
     """Return the model after the residuals of some pixels, H W, of those within the gate."""
     height, width = d.shape
-    rows, columns = -(-height // stage.SAMPLING), -(-width // stage.SAMPLING)
+    stride = stride_for(d.shape, stage.SAMPLES)
+    rows, columns = -(-height // stride), -(-width // stride)
     count = rows * columns
     used, mean, spread = (d.new_empty(count) for _ in range(3))
     floor, share = scalar(model.floor, d), scalar(model.share, d)
     launch(residuals_kernel, programs(count), d, m, history.contiguous(), frames.contiguous(),
-           floor, share, used, mean, spread, float(gate), height, width, columns, count,
+           floor, share, used, mean, spread, float(gate), width, columns, stride, count,
            block=BLOCK)
-    typical = positive_median(used[None])  # not a sample of these: of one row all are taken
+    typical = median_of_positive(used)
     order = mean.sort(stable=True).indices
     bins = torch.empty(stage.BINS, 2, dtype=torch.float64, device=d.device)
     launch(bins_kernel, stage.BINS, mean, spread, order, bins, count, room=ROOM, num_warps=WARPS)
@@ -53,13 +55,13 @@ def learn_noise(model: NoiseModel, d: torch.Tensor, m: torch.Tensor, history: to
     return NoiseModel(floor, share, model.independent, (a, b, c), (p, q), frames)
 
 
-@triton.jit(do_not_specialize=['height', 'width', 'columns', 'count'])
-def residuals_kernel(data, m, history, frames, floor, share, used, mean, spread, gate, height,
-                     width, columns, count, block: tl.constexpr):
+@triton.jit(do_not_specialize=['width', 'columns', 'stride', 'count'])
+def residuals_kernel(data, m, history, frames, floor, share, used, mean, spread, gate, width,
+                     columns, stride, count, block: tl.constexpr):
     """Write the inverse depth, mean and spread of samples; 0, infinite and 0 if not used."""
     sample = tl.program_id(0) * block + tl.arange(0, block)
     valid = sample < count
-    place = (sample // columns) * _SAMPLING * width + (sample % columns) * _SAMPLING
+    place = (sample // columns) * stride * width + (sample % columns) * stride
     d = tl.load(data + place, mask=valid, other=0.0)
     old = tl.load(history + place, mask=valid, other=0.0)
     n = tl.load(frames + place, mask=valid, other=0.0)

@@ -16,7 +16,9 @@ The motion of the camera between two frames: from poses, or from the frames them
 
 Gauss-Newton on point-to-plane distances in inverse depth (point-to-plane ICP: Chen and Medioni,
 1992) and on differences of the image (dense visual odometry: Kerl et al., ICRA 2013), with an
-affine change of brightness. `normal_equations` sums both over blocks of samples.
+affine change of brightness. `normal_equations` sums both over blocks of samples. All of it is in
+float64 and continuous in the motion (values and slopes of the image are interpolated, and so is
+the measurement), so that rounding does not grow from step to step.
 """
 
 from __future__ import annotations
@@ -57,6 +59,9 @@ BLOCK = 20  # pixels; moving objects are told apart block by block
 OUTLIER = 4.0  # squared residual, in its noise unit, beyond which a sample does not agree
 DEPTH_SCALE = 2.0  # noise units: a residual in depth of one is this much
 FLAT_BLOCK = 1e-4  # squared gradient of the image that keeps an even block in its place
+# Pixels at the border that samples must not come into; those of a camera at rest, which are on
+# pixels up to rounding, are clear of it.
+MARGIN = 0.75
 
 
 def _places() -> np.ndarray:

@@ -18,11 +18,11 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.core.camera import pinhole
 from graph_depth_refiner.core.odometry import (
     BLOCK,
     DEPTH_SCALE,
     FLAT_BLOCK,
+    MARGIN,
     OUTLIER,
     SEEN,
     TERMS,
@@ -46,15 +46,49 @@ def _add(acc, j, r, w, terms):
 
 @njit(inline='always')
 def _bilinear(image, u, v):
-    """Return the image at (u, v) and its two derivatives."""
-    iu = min(max(int(np.floor(u)), 0), image.shape[1] - 2)
-    iv = min(max(int(np.floor(v)), 0), image.shape[0] - 2)
-    fu, fv = u - iu, v - iv
-    top = (1 - fu) * image[iv, iu] + fu * image[iv, iu + 1]
-    low = (1 - fu) * image[iv + 1, iu] + fu * image[iv + 1, iu + 1]
-    left = (1 - fv) * image[iv, iu] + fv * image[iv + 1, iu]
-    right = (1 - fv) * image[iv, iu + 1] + fv * image[iv + 1, iu + 1]
-    return (1 - fv) * top + fv * low, right - left, low - top
+    """Return the image at (u, v), and where that lies: cell and share of its far side."""
+    x = min(max(int(np.floor(u)), 0), image.shape[1] - 2)
+    y = min(max(int(np.floor(v)), 0), image.shape[0] - 2)
+    fu, fv = u - x, v - y
+    top = (1 - fu) * image[y, x] + fu * image[y, x + 1]
+    low = (1 - fu) * image[y + 1, x] + fu * image[y + 1, x + 1]
+    return (1 - fv) * top + fv * low, x, y, fu, fv
+
+
+@njit(inline='always')
+def _slopes(image, x, y, fu, fv):
+    """Return both slopes of the image in a cell: central differences, interpolated."""
+    left, right = max(x - 1, 0), min(x + 2, image.shape[1] - 1)
+    up, down = max(y - 1, 0), min(y + 2, image.shape[0] - 1)
+    across = (1 - fv) * (
+        (1 - fu) * (image[y, x + 1] - image[y, left]) + fu * (image[y, right] - image[y, x])
+    ) + fv * ((1 - fu) * (image[y + 1, x + 1] - image[y + 1, left])
+              + fu * (image[y + 1, right] - image[y + 1, x]))
+    along = (1 - fu) * (
+        (1 - fv) * (image[y + 1, x] - image[up, x]) + fv * (image[down, x] - image[y, x])
+    ) + fu * ((1 - fv) * (image[y + 1, x + 1] - image[up, x + 1])
+              + fv * (image[down, x + 1] - image[y, x + 1]))
+    return 0.5 * across, 0.5 * along
+
+
+@njit(inline='always')
+def _measured(d, m, u, v):
+    """Return column, row, d and weight of what is measured around (u, v), and its share."""
+    first, top = int(np.floor(u)), int(np.floor(v))
+    column, row, value, weight, share = 0.0, 0.0, 0.0, 0.0, 0.0
+    for y in range(top, top + 2):
+        for x in range(first, first + 2):
+            part = (1 - abs(y - v)) * (1 - abs(x - u))
+            own = part * m[y, x]
+            if own > 0:
+                share += part
+                weight += own
+                column += own * x
+                row += own * y
+                value += own * d[y, x]
+    if weight > 0:
+        column, row, value = column / weight, row / weight, value / weight
+    return column, row, value, weight, share
 
 
 @njit(parallel=True, nogil=True, cache=True)
@@ -63,18 +97,18 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
     """Sum the normal equations of every block, weighted by how little it moves on its own."""
     height, width = n.shape
     fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
-    half = np.float32(0.5)
-    gain, bias = np.float32(gain_bias[0]), np.float32(gain_bias[1])
+    right, bottom = width - 1 - MARGIN, height - 1 - MARGIN
+    gain, bias = gain_bias[0], gain_bias[1]
     across = -(-width // BLOCK)
     for block in prange(sums.shape[0]):
-        j = np.empty(TERMS, np.float32)
+        j = np.empty(TERMS)
         acc = sums[block]
         acc[:] = 0
-        fuu, fuv, fvv, fur, fvr = 0.0, 0.0, 0.0, 0.0, 0.0
+        fuu = fuv = fvv = fur = fvr = 0.0
         first_y, first_u = (block // across) * BLOCK, (block % across) * BLOCK
         for y in range(first_y + stride // 2, min(first_y + BLOCK, height), stride):
             for u in range(first_u + stride // 2, min(first_u + BLOCK, width), stride):
-                inverse, ux, uy = x[0, y, u], x[1, y, u], x[2, y, u]
+                inverse, ux, uy = float(x[0, y, u]), float(x[1, y, u]), float(x[2, y, u])
                 if inverse <= 0 or n[y, u] <= 0:
                     continue
                 rx, ry = (u - cx) / fx, (y - cy) / fy
@@ -86,19 +120,20 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
                     continue
                 hu, hv = fx * px / pz + cx, fy * py / pz + cy
                 # said so that NaN, of a plane at no distance, is outside as well
-                if not (1 <= hu <= width - 2 and 1 <= hv <= height - 2):
+                if not (MARGIN <= hu <= right and MARGIN <= hv <= bottom):
                     continue
-                is_now, gu, gv = _bilinear(
-                    now, (hu + half) * scale - half, (hv + half) * scale - half)
-                was, _, _ = _bilinear(
-                    before, (u + half) * scale - half, (y + half) * scale - half)
+                is_now, cell_x, cell_y, fu, fv = _bilinear(
+                    now, (hu + 0.5) * scale - 0.5, (hv + 0.5) * scale - 0.5)
+                gu, gv = _slopes(now, cell_x, cell_y, fu, fv)
+                was, _, _, _, _ = _bilinear(
+                    before, (u + 0.5) * scale - 0.5, (y + 0.5) * scale - 0.5)
                 r = is_now - gain * was - bias
                 gu, gv = gu * scale, gv * scale
                 ix, iy = gu * fx / pz, gv * fy / pz
                 iz = -(ix * px + iy * py) / pz
                 j[0], j[1], j[2] = py * iz - pz * iy, pz * ix - px * iz, px * iy - py * ix
                 j[3], j[4], j[5] = ix, iy, iz
-                j[6], j[7] = -was, np.float32(-1)
+                j[6], j[7] = -was, -1
                 e = r / photometric_sigma
                 w = 1 / ((1 + e * e) * (1 + e * e) * photometric_sigma * photometric_sigma)
                 _add(acc, j, r, w, TERMS)
@@ -109,9 +144,8 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
                 fvr += w * gv * r
                 acc[SEEN] += 1
                 acc[SEEN + 1] += e * e < OUTLIER
-                # depth: point to plane, at the centre of the pixel it lands on
-                column, row = int(np.rint(hu)), int(np.rint(hv))
-                weight = m[row, column]
+                # depth: point to plane, at the centre of what is measured where it lands
+                column, row, value, weight, share = _measured(d, m, hu, hv)
                 if weight <= 0:
                     continue
                 a0, b0, c0 = fx * ux, fy * uy, inverse - ux * (u - cx) - uy * (y - cy)
@@ -122,14 +156,14 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
                 qa, qb, qc = qa / s, qb / s, qc / s
                 vx, vy = (column - cx) / fx, (row - cy) / fy
                 predicted = qa * vx + qb * vy + qc
-                r = d[row, column] - predicted
+                r = value - predicted
                 j[0], j[1], j[2] = vy * qc - qb, qa - vx * qc, vx * qb - vy * qa
                 j[3], j[4], j[5] = predicted * qa, predicted * qb, predicted * qc
-                e = r / (np.float32(DEPTH_SCALE) * sigma)
+                e = r / (DEPTH_SCALE * sigma)
                 w = weight / ((1 + e * e) * (1 + e * e) * sigma * sigma)
                 _add(acc, j, r, w, 6)
-                acc[SEEN + 2] += 1
-                acc[SEEN + 3] += e * e < OUTLIER
+                acc[SEEN + 2] += share
+                acc[SEEN + 3] += share * (e * e < OUTLIER)
         # how far the block would move on its own, in pixels: a Lucas-Kanade step
         floor = FLAT_BLOCK / (photometric_sigma * photometric_sigma)
         fuu, fvv = fuu + floor, fvv + floor
@@ -148,12 +182,12 @@ def normal_equations(x: np.ndarray, n: np.ndarray, before: np.ndarray, d: np.nda
                      gain_bias: np.ndarray, intrinsics: Intrinsics, sigma: float,
                      photometric_sigma: float, block_flow_scale: float
                      ) -> tuple[np.ndarray, np.ndarray]:
-    """Linearise the misfit of planes and images at a motion; see the reference."""
+    """Linearise the misfit of planes and images at a motion, in float64; see the reference."""
     height, width = n.shape
     sums = np.empty((-(-height // BLOCK) * -(-width // BLOCK), SEEN + 4))
     shifts = np.empty(len(sums))
-    scale = np.float32(now.shape[1] / width)
-    _blocks(x, n, before, d, m, now, scale, stride, motion.astype(np.float32), gain_bias,
-            pinhole(intrinsics), np.float32(sigma), np.float32(photometric_sigma),
-            block_flow_scale, sums, shifts)
+    k = intrinsics
+    _blocks(x, n, before, d, m, now, now.shape[1] / width, stride, motion.astype(np.float64),
+            gain_bias, np.array([k.fx, k.fy, k.cx, k.cy], np.float64), float(sigma),
+            photometric_sigma, block_flow_scale, sums, shifts)
     return sums, shifts

@@ -140,8 +140,8 @@ def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: 
     Linearise the misfit of planes and images at a motion, in float64.
 
     Samples are every `stride`-th plane x (3 H W) with frame count n. The image residual is
-    now(pi(P')) - gain before - bias; the depth residual is that of the measured d against
-    the moved plane at the pixel where the point lands. The images may be smaller.
+    now(pi(P')) - gain before - bias; the depth residual is that of the measured d, interpolated
+    where the point lands, against the moved plane there. The images may be smaller.
     """
     height, width = n.shape
     k, scale = intrinsics, now.shape[1] / width
@@ -150,18 +150,20 @@ def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: 
         _samples(height, stride, x.device), _samples(width, stride, x.device), indexing='ij'))
     inverse = x[0, v, u].double()
     use = (inverse > 0) & (n[v, u] > 0)
-    ray = torch.stack(((u - k.cx) / k.fx, (v - k.cy) / k.fy, torch.ones_like(inverse)))  # 3 N
+    ray = _rays(u, v, k)  # 3 N
     p = rotation @ (ray / torch.where(use, inverse, 1)) + translation  # 3 N
     use = use & (p[2] > 0)
     px, py, pz = torch.where(use, p, 1)
     to_u, to_v = k.fx * px / pz + k.cx, k.fy * py / pz + k.cy
-    use = use & (to_u >= 1) & (to_v >= 1) & (to_u <= width - 2) & (to_v <= height - 2)
+    low, right, bottom = stage.MARGIN, width - 1 - stage.MARGIN, height - 1 - stage.MARGIN
+    use = use & (to_u >= low) & (to_v >= low) & (to_u <= right) & (to_v <= bottom)
     to_u, to_v = torch.where(use, to_u, 0), torch.where(use, to_v, 0)
     blocks = (v // stage.BLOCK) * -(-width // stage.BLOCK) + u // stage.BLOCK
     number = -(-height // stage.BLOCK) * -(-width // stage.BLOCK)
 
     is_now, gu, gv = _bilinear(now, (to_u + 0.5) * scale - 0.5, (to_v + 0.5) * scale - 0.5)
-    was, _, _ = _bilinear(before, (u + 0.5) * scale - 0.5, (v + 0.5) * scale - 0.5)
+    was, _, _ = _bilinear(
+        before, (u.double() + 0.5) * scale - 0.5, (v.double() + 0.5) * scale - 0.5)
     gu, gv = gu * scale, gv * scale
     gain, bias = gain_bias
     r = is_now - gain * was - bias
@@ -197,23 +199,40 @@ def _samples(side: int, stride: int, device: torch.device) -> torch.Tensor:
     return places[:left]
 
 
+def _rays(column, row, intrinsics):
+    """Return the rays through pixels, 3 N, of length 1 along the axis of the camera."""
+    k, column, row = intrinsics, column.double(), row.double()
+    return torch.stack(((column - k.cx) / k.fx, (row - k.cy) / k.fy, torch.ones_like(row)))
+
+
 def _depth_terms(planes, use, place, d, m, rotation, translation, intrinsics, sigma):
-    """Return the point-to-plane terms, SEEN N, at the pixel where a point lands, and counts."""
-    k = intrinsics
-    column, row = torch.round(place[0]).long(), torch.round(place[1]).long()
-    weight = m[row, column].double()
-    use = use & (weight > 0)
-    rays = torch.stack((
-        (column - k.cx) / k.fx, (row - k.cy) / k.fy, torch.ones_like(weight))).double()  # 3 N
+    """Return the point-to-plane terms, SEEN N, where points land, and counts."""
+    column, row, value, weight, share = _measured(d, m, *place)
+    use = use & (share > 0)
+    rays = _rays(column, row, intrinsics)  # 3 N
     q = rotation @ planes
     q = torch.where(use, q / (1 + (translation * q).sum(dim=0)), 0)
     predicted = (q * rays).sum(dim=0)
-    r = d[row, column] - predicted
+    r = value - predicted
     j = torch.cat((-torch.linalg.cross(q, rays, dim=0), predicted * q,
                    torch.zeros_like(q[:stage.TERMS - 6])))  # 8 N
     e = r / (stage.DEPTH_SCALE * sigma)
     w = use * weight / ((1 + e * e) * sigma) ** 2
-    return _terms(j, r, w), torch.stack((use, use & (e * e < stage.OUTLIER)))
+    return _terms(j, r, w), torch.stack((use * share, use * share * (e * e < stage.OUTLIER)))
+
+
+def _measured(d, m, u, v):
+    """Return column, row, d and weight of what is measured around (u, v), and its share."""
+    sums, share = u.new_zeros((4, len(u))), torch.zeros_like(u)
+    first, top = torch.floor(u).long(), torch.floor(v).long()
+    for row, column in ((top + a, first + b) for a in (0, 1) for b in (0, 1)):
+        part = (1 - (row - v).abs()) * (1 - (column - u).abs())
+        weight = part * m[row, column]
+        sums = sums + weight * torch.stack(
+            (column.double(), row.double(), d[row, column].double(), torch.ones_like(u)))
+        share = share + part * (weight > 0)
+    weight = sums[3]
+    return *(sums[:3] / torch.where(share > 0, weight, 1)), weight, share
 
 
 def _terms(j, r, w):
@@ -223,15 +242,18 @@ def _terms(j, r, w):
 
 
 def _bilinear(image, u, v):
-    """Return the image at (u, v) and its two derivatives."""
-    column = torch.floor(u).long().clamp(0, image.shape[1] - 2)
-    row = torch.floor(v).long().clamp(0, image.shape[0] - 2)
-    fu, fv = u - column, v - row
-    one, two, three, four = (
-        image[row + a, column + b].double() for a in (0, 1) for b in (0, 1))
-    top, low = (1 - fu) * one + fu * two, (1 - fu) * three + fu * four
-    left, right = (1 - fv) * one + fv * three, (1 - fv) * two + fv * four
-    return (1 - fv) * top + fv * low, right - left, low - top
+    """Return the image at (u, v) and its two slopes, of central differences, interpolated."""
+    height, width = image.shape
+    columns = torch.floor(u).long().clamp(0, width - 2) + torch.arange(-1, 3, device=u.device)[:, None]
+    rows = torch.floor(v).long().clamp(0, height - 2) + torch.arange(-1, 3, device=u.device)[:, None]
+    fu, fv = u - columns[1], v - rows[1]
+    columns, rows = columns.clamp(0, width - 1), rows.clamp(0, height - 1)
+    around = image[rows[:, None], columns].double()  # 4 4 N
+    across, down = (1 - fu) * around[:, 1] + fu * around[:, 2], (
+        (1 - fv) * around[1] + fv * around[2])  # 4 N each: by rows, by columns
+    return ((1 - fv) * across[1] + fv * across[2],
+            0.5 * ((1 - fu) * (down[2] - down[0]) + fu * (down[3] - down[1])),
+            0.5 * ((1 - fv) * (across[2] - across[0]) + fv * (across[3] - across[1])))
 
 
 def _shifts(flow, photometric_sigma):

@@ -33,7 +33,7 @@ _BLOCK, _TERMS, _SEEN = (
 _OUTLIER, _DEPTH_SCALE = tl.constexpr(stage.OUTLIER), tl.constexpr(stage.DEPTH_SCALE)
 _FLAT_BLOCK, _FLOW = tl.constexpr(stage.FLAT_BLOCK), tl.constexpr(stage.BLOCK_FLOW_SCALE)
 _STILL = tl.constexpr(stage.STILL)
-_ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds a float32 to the even
+_MARGIN = tl.constexpr(stage.MARGIN)
 # the record: the motion, whether it is trusted, gain and bias of the image, the scale of the
 # motion of blocks, whether the search is on, whether it failed
 RECORD = 22
@@ -65,7 +65,7 @@ def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
             launch(blocks_kernel, rows * columns, planes, steady, before, d, m, after, record,
                    sigma, blocks, k.fx, k.fy, k.cx, k.cy, float(wider),
                    wider * stage.PHOTOMETRIC_SIGMA, height, width, *after.shape, columns,
-                   stride=stride, samples=64)
+                   stride=stride, samples=64, num_warps=2)
             last = number == iterations - 1
             launch(step_kernel, 1, blocks, record, near, k.fx, rows * columns, 2.0 ** floor,
                    stage.LEAST_SAMPLES * height * width / stage.PLAN[-1][1] ** 2, last=last,
@@ -87,24 +87,61 @@ def begin_kernel(matrix, near, record, scale):
 
 
 @triton.jit
+def _pixel(image, row, column, use, rows, columns):
+    """Return pixels of an image that goes on with its edge."""
+    row = tl.minimum(tl.maximum(row, 0), rows - 1)
+    column = tl.minimum(tl.maximum(column, 0), columns - 1)
+    return tl.load(image + row * columns + column, mask=use, other=0.0).to(tl.float64)
+
+
+@triton.jit
 def _bilinear(image, u, v, use, rows, columns):
-    """Return the image at (u, v) and its two derivatives."""
+    """Return the image at (u, v) and its two slopes, of central differences, interpolated."""
     column = tl.minimum(tl.maximum(tl.floor(u).to(tl.int32), 0), columns - 2)
     row = tl.minimum(tl.maximum(tl.floor(v).to(tl.int32), 0), rows - 2)
     fu, fv = u - column, v - row
-    at = image + row * columns + column
-    one = tl.load(at, mask=use, other=0.0)
-    two = tl.load(at + 1, mask=use, other=0.0)
-    three = tl.load(at + columns, mask=use, other=0.0)
-    four = tl.load(at + columns + 1, mask=use, other=0.0)
-    top, low = (1 - fu) * one + fu * two, (1 - fu) * three + fu * four
-    left, right = (1 - fv) * one + fv * three, (1 - fv) * two + fv * four
-    return (1 - fv) * top + fv * low, right - left, low - top
+    one = _pixel(image, row, column, use, rows, columns)
+    two = _pixel(image, row, column + 1, use, rows, columns)
+    three = _pixel(image, row + 1, column, use, rows, columns)
+    four = _pixel(image, row + 1, column + 1, use, rows, columns)
+    top, low = one + fu * (two - one), three + fu * (four - three)
+    left, right = one + fv * (three - one), two + fv * (four - two)
+    before = (1 - fu) * _pixel(image, row - 1, column, use, rows, columns) \
+        + fu * _pixel(image, row - 1, column + 1, use, rows, columns)
+    after = (1 - fu) * _pixel(image, row + 2, column, use, rows, columns) \
+        + fu * _pixel(image, row + 2, column + 1, use, rows, columns)
+    down = 0.5 * ((1 - fv) * (low - before) + fv * (after - top))
+    before = (1 - fv) * _pixel(image, row, column - 1, use, rows, columns) \
+        + fv * _pixel(image, row + 1, column - 1, use, rows, columns)
+    after = (1 - fv) * _pixel(image, row, column + 2, use, rows, columns) \
+        + fv * _pixel(image, row + 1, column + 2, use, rows, columns)
+    across = 0.5 * ((1 - fu) * (right - before) + fu * (after - left))
+    return top + fv * (low - top), across, down
+
+
+@triton.jit
+def _measured(d, m, u, v, use, width):
+    """Return column, row, d and weight of what is measured around (u, v), and its share."""
+    first, top = tl.floor(u).to(tl.int32), tl.floor(v).to(tl.int32)
+    total, share = tl.zeros_like(u), tl.zeros_like(u)
+    columns, rows, values = tl.zeros_like(u), tl.zeros_like(u), tl.zeros_like(u)
+    for corner in tl.static_range(4):
+        row, column = top + corner // 2, first + corner % 2
+        part = (1.0 - tl.abs(row - v)) * (1.0 - tl.abs(column - u))
+        at = row * width + column
+        weight = part * tl.load(m + at, mask=use, other=0.0).to(tl.float64)
+        total += weight
+        columns += weight * column
+        rows += weight * row
+        values += weight * tl.load(d + at, mask=use, other=0.0).to(tl.float64)
+        share += tl.where(weight > 0, part, 0.0)
+    inverse = 1.0 / tl.where(share > 0, total, 1.0)
+    return columns * inverse, rows * inverse, values * inverse, total, share
 
 
 @triton.jit
 def _entry(record, place: tl.constexpr):
-    return tl.load(record + place).to(tl.float32)
+    return tl.load(record + place)
 
 
 @triton.jit
@@ -145,14 +182,15 @@ def blocks_kernel(planes, n, before, d, m, now, record, sigmas, blocks, fx, fy, 
     use = (sample < per_row * per_row) & (y < height) & (x < width)
     size = height * width
     place = y * width + x
-    inverse = tl.load(planes + place, mask=use, other=0.0)
-    ux = tl.load(planes + size + place, mask=use, other=0.0)
-    uy = tl.load(planes + 2 * size + place, mask=use, other=0.0)
+    inverse = tl.load(planes + place, mask=use, other=0.0).to(tl.float64)
+    ux = tl.load(planes + size + place, mask=use, other=0.0).to(tl.float64)
+    uy = tl.load(planes + 2 * size + place, mask=use, other=0.0).to(tl.float64)
     use = use & (inverse > 0) & (tl.load(n + place, mask=use, other=0.0) > 0)
     r00, r01, r02 = _entry(record, 0), _entry(record, 1), _entry(record, 2)
     r10, r11, r12 = _entry(record, 4), _entry(record, 5), _entry(record, 6)
     r20, r21, r22 = _entry(record, 8), _entry(record, 9), _entry(record, 10)
     t0, t1, t2 = _entry(record, 3), _entry(record, 7), _entry(record, 11)
+    x, y = x.to(tl.float64), y.to(tl.float64)
     rx, ry = (x - cx) / fx, (y - cy) / fy
     z = 1.0 / tl.where(use, inverse, 1.0)
     px = (r00 * rx + r01 * ry + r02) * z + t0
@@ -160,26 +198,28 @@ def blocks_kernel(planes, n, before, d, m, now, record, sigmas, blocks, fx, fy, 
     pz = (r20 * rx + r21 * ry + r22) * z + t2
     use = use & (pz > 0)
     pz = tl.where(use, pz, 1.0)
-    to_u, to_v = fx * px / pz + cx, fy * py / pz + cy
-    use = use & (to_u >= 1) & (to_v >= 1) & (to_u <= width - 2) & (to_v <= height - 2)
+    to_u, to_v = px / pz * fx + cx, py / pz * fy + cy
+    use = use & (to_u >= _MARGIN) & (to_v >= _MARGIN) & (to_u <= width - 1 - _MARGIN) & (
+        to_v <= height - 1 - _MARGIN)
     to_u, to_v = tl.where(use, to_u, 1.0), tl.where(use, to_v, 1.0)
     px, py = tl.where(use, px, 0.0), tl.where(use, py, 0.0)
-    scale = columns.to(tl.float32) / width
+    scale = tl.zeros_like(x) + columns
+    scale = scale / width
     is_now, gu, gv = _bilinear(
         now, (to_u + 0.5) * scale - 0.5, (to_v + 0.5) * scale - 0.5, use, rows, columns)
-    was, _, _ = _bilinear(
+    was, flat_u, flat_v = _bilinear(
         before, (x + 0.5) * scale - 0.5, (y + 0.5) * scale - 0.5, use, rows, columns)
     gu, gv = gu * scale, gv * scale
     r = is_now - _entry(record, _GAIN) * was - _entry(record, _BIAS)
-    ix, iy = gu * fx / pz, gv * fy / pz
+    ix, iy = gu / pz * fx, gv / pz * fy
     iz = -(ix * px + iy * py) / pz
     e = r / photometric
     w = tl.where(use, 1.0 / ((1 + e * e) * (1 + e * e) * photometric * photometric), 0.0)
     j0, j1, j2 = py * iz - pz * iy, pz * ix - px * iz, px * iy - py * ix
     j6 = -was
-    j7 = tl.full([samples], -1.0, tl.float32)
+    j7 = tl.zeros_like(was) - 1.0
     # how far the block would move on its own, in pixels: a Lucas-Kanade step
-    flat = _FLAT_BLOCK / (photometric * photometric)
+    flat = 1.0 / (photometric * photometric) * _FLAT_BLOCK
     uu, vv = tl.sum(w * gu * gu, axis=0) + flat, tl.sum(w * gv * gv, axis=0) + flat
     uv = tl.sum(w * gu * gv, axis=0)
     ur, vr = tl.sum(w * gu * r, axis=0), tl.sum(w * gv * r, axis=0)
@@ -187,31 +227,27 @@ def blocks_kernel(planes, n, before, d, m, now, record, sigmas, blocks, fx, fy, 
     su, sv = (vv * ur - uv * vr) / determinant, (uu * vr - uv * ur) / determinant
     squared = su * su + sv * sv
     allowed = tl.load(record + _SCALE)
-    ratio = squared.to(tl.float64) / (allowed * allowed)
+    ratio = squared / (allowed * allowed)
     still = 1.0 / ((1 + ratio) * (1 + ratio))
-    # depth: point to plane, at the centre of the pixel it lands on
-    column = ((to_u + _ROUNDER) - _ROUNDER).to(tl.int32)
-    row = ((to_v + _ROUNDER) - _ROUNDER).to(tl.int32)
-    landed = row * width + column
-    weight = tl.load(m + landed, mask=use, other=0.0)
-    has_depth = use & (weight > 0)
-    a0, b0, c0 = fx * ux, fy * uy, inverse - ux * (x - cx) - uy * (y - cy)
+    # depth: point to plane, where the point lands
+    column, row, measured, weight, share = _measured(d, m, to_u, to_v, use, width)
+    has_depth = use & (share > 0)
+    a0, b0, c0 = ux * fx, uy * fy, inverse - ux * (x - cx) - uy * (y - cy)
     qa = r00 * a0 + r01 * b0 + r02 * c0
     qb = r10 * a0 + r11 * b0 + r12 * c0
     qc = r20 * a0 + r21 * b0 + r22 * c0
-    s = 1.0 + qa * t0 + qb * t1 + qc * t2
-    s = tl.where(has_depth, s, 1.0)
+    s = tl.where(has_depth, 1.0 + qa * t0 + qb * t1 + qc * t2, 1.0)
     qa, qb, qc = (tl.where(has_depth, qa / s, 0.0), tl.where(has_depth, qb / s, 0.0),
                   tl.where(has_depth, qc / s, 0.0))
     vx, vy = (column - cx) / fx, (row - cy) / fy
     predicted = qa * vx + qb * vy + qc
-    rd = tl.load(d + landed, mask=has_depth, other=0.0) - predicted
-    sigma = wider * tl.load(sigmas).to(tl.float32)
+    rd = measured - predicted
+    sigma = tl.load(sigmas) * wider
     ed = rd / (sigma * _DEPTH_SCALE)
     wd = tl.where(has_depth, weight / ((1 + ed * ed) * (1 + ed * ed) * sigma * sigma), 0.0)
     k0, k1, k2 = vy * qc - qb, qa - vx * qc, vx * qb - vy * qa
     k3, k4, k5 = predicted * qa, predicted * qb, predicted * qc
-    none = tl.zeros([samples], tl.float32)
+    none = tl.zeros_like(was)
     at = blocks + block * 64
     for a in tl.static_range(8):
         for b in tl.static_range(a, 9):
@@ -220,12 +256,13 @@ def blocks_kernel(planes, n, before, d, m, now, record, sigmas, blocks, fx, fy, 
                 * _term(b, j0, j1, j2, ix, iy, iz, j6, j7, r)
                 + wd * _term(a, k0, k1, k2, k3, k4, k5, none, none, rd)
                 * _term(b, k0, k1, k2, k3, k4, k5, none, none, rd), axis=0)
-            tl.store(at + a * (19 - a) // 2 + b - a, total.to(tl.float64) * still)
+            tl.store(at + a * (19 - a) // 2 + b - a, total * still)
     tl.store(at + _SEEN, tl.sum(use.to(tl.float64), axis=0))
     tl.store(at + _SEEN + 1, tl.sum((use & (e * e < _OUTLIER)).to(tl.float64), axis=0))
-    tl.store(at + _SEEN + 2, tl.sum(has_depth.to(tl.float64), axis=0))
-    tl.store(at + _SEEN + 3, tl.sum((has_depth & (ed * ed < _OUTLIER)).to(tl.float64), axis=0))
-    tl.store(at + _SEEN + 4, tl.sqrt(squared).to(tl.float64))
+    tl.store(at + _SEEN + 2, tl.sum(tl.where(has_depth, share, 0.0), axis=0))
+    agrees = has_depth & (ed * ed < _OUTLIER)
+    tl.store(at + _SEEN + 3, tl.sum(tl.where(agrees, share, 0.0), axis=0))
+    tl.store(at + _SEEN + 4, tl.sqrt(squared))
 
 
 @triton.jit

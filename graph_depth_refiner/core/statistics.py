@@ -22,10 +22,15 @@ import numpy as np
 SAMPLES = 5000  # pixels for a median over the image
 
 
-def subsample(image: Any) -> Any:
+def subsample(image: Any, samples: int = SAMPLES) -> Any:
     """Return every n-th pixel of every n-th row of H W, enough for a median."""
-    step = max(1, int((image.shape[0] * image.shape[1] / SAMPLES) ** 0.5))
+    step = stride_for(image.shape, samples)
     return image[::step, ::step]
+
+
+def stride_for(shape: tuple[int, ...], samples: int = SAMPLES) -> int:
+    """Return how far apart pixels of H W are of which there are so many, about, or more."""
+    return max(1, int((shape[0] * shape[1] / samples) ** 0.5))
 
 
 def upper_median(values: np.ndarray) -> float:

@@ -24,7 +24,7 @@ import torch
 import triton
 import triton.language as tl
 
-from graph_depth_refiner.core.statistics import subsample
+from graph_depth_refiner.core.statistics import stride_for
 from graph_depth_refiner.core.triton_launch import launch
 
 ROOM = 2048  # samples that the program holds at a time
@@ -34,18 +34,23 @@ _INFINITE = tl.constexpr(0x7F800000)  # the bits of it
 
 def positive_median(image: torch.Tensor, otherwise: float = 0.0) -> torch.Tensor:
     """Return the median of those of some pixels, H W, that are above 0; as the reference."""
-    return _median(image, None, otherwise)
+    return _median(image, None, otherwise, stride_for(image.shape))
+
+
+def median_of_positive(values: torch.Tensor) -> torch.Tensor:
+    """Return the median of those of N values that are above 0; 0 if none is."""
+    return _median(values[None], None, 0.0, 1)
 
 
 def known_median(image: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
     """Return the median of some of the known pixels, H W; 0 if none is."""
-    return _median(image, known, 0.0)
+    return _median(image, known, 0.0, stride_for(image.shape))
 
 
-def _median(image: torch.Tensor, known: torch.Tensor | None, otherwise: float) -> torch.Tensor:
+def _median(image: torch.Tensor, known: torch.Tensor | None, otherwise: float, stride: int
+            ) -> torch.Tensor:
     height, width = image.shape
-    rows, columns = subsample(image).shape
-    stride = -(-height // rows) if rows > 1 else -(-width // columns)
+    rows, columns = -(-height // stride), -(-width // stride)
     image = image.contiguous()
     found = torch.empty((), dtype=torch.float64, device=image.device)
     launch(median_kernel, 1, image, image if known is None else known.contiguous(), found,

@@ -19,15 +19,14 @@ The live node and the refinement of bags both go through here; neither needs ROS
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from graph_depth_refiner.config import NodeConfig
+from graph_depth_refiner.config import NodeConfig, Points
 from graph_depth_refiner.frame import Frame, Refined
-from graph_depth_refiner.messages import confidence, conversions, outgoing
+from graph_depth_refiner.messages import compressed, confidence, conversions, outgoing
 from graph_depth_refiner.messages.camera_info import CameraModel, Cameras
 
 
@@ -64,6 +63,7 @@ class Assembled:
     frame: Frame
     encoding: str  # of the depth that came in
     camera: CameraModel
+    points: Points = Points()
 
     @property
     def is_disparity(self) -> bool:
@@ -99,7 +99,7 @@ class Assembler:
             confidence=_confidence(inputs.confidence, depth, camera, config),
             stamp=conversions.seconds(inputs.depth.header.stamp),
             pose=inputs.pose)
-        return Assembled(inputs, frame, encoding, camera)
+        return Assembled(inputs, frame, encoding, camera, config.points)
 
     def _full_range(self, image: np.ndarray) -> np.ndarray:
         """Let images of 10 or 12 bits in 16 guide as others do."""
@@ -141,38 +141,72 @@ def _confidence(message: Any, depth: np.ndarray, camera: CameraModel,
     return camera.undistorted(confidence.normalised(values, means), nearest=True)
 
 
+class Fields(Protocol):
+    """How the fields of a message come about; `room` is where their data goes."""
+
+    def __call__(self, assembled: Assembled, refined: Refined, room: outgoing.Room = np.empty
+                 ) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Output:
-    """One output topic: its type, and how its fields come about."""
+    """One output topic: its type and its fields."""
 
     package: str
     type_name: str
-    fields: Callable[[Assembled, Refined], dict[str, Any]]
+    fields: Fields
 
 
-# the small and urgent first
 OUTPUTS: dict[str, Output] = {
     'depth_refined/image': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.depth_fields(r.depth, a.encoding)),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.depth_fields(r.depth, a.encoding, room)),
     'depth_refined/camera_info': Output(
         'sensor_msgs', 'CameraInfo',
-        lambda a, r: outgoing.camera_info_fields(a.inputs.camera_info, a.camera)),
+        lambda a, r, room=np.empty: outgoing.camera_info_fields(
+            a.inputs.camera_info, a.camera)),
     'depth_refined/confidence': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.image_fields(r.confidence, '32FC1')),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.image_fields(r.confidence, '32FC1', room)),
     'depth_refined/provenance': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.image_fields(r.provenance, 'mono8')),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.image_fields(r.provenance, 'mono8', room)),
     'disparity_refined': Output(
         'stereo_msgs', 'DisparityImage',
-        lambda a, r: outgoing.disparity_fields(r.depth, a.inputs.depth)),
+        lambda a, r, room=np.empty: outgoing.disparity_fields(r.depth, a.inputs.depth, room)),
     'normals/image': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.normals_fields(r.normals)),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.normals_fields(r.normals, room)),
     'normals/image_color': Output(
-        'sensor_msgs', 'Image', lambda a, r: outgoing.normal_color_fields(r.normals)),
+        'sensor_msgs', 'Image',
+        lambda a, r, room=np.empty: outgoing.normal_color_fields(r.normals, room)),
     'points': Output(
-        'sensor_msgs', 'PointCloud2', lambda a, r: outgoing.cloud_fields(a.frame, r)),
+        'sensor_msgs', 'PointCloud2',
+        lambda a, r, room=np.empty: outgoing.cloud_fields(a.frame, r, a.points, room)),
+    # named as image_transport names them
+    'depth_refined/image/compressedDepth': Output(
+        'sensor_msgs', 'CompressedImage',
+        lambda a, r, room=np.empty: outgoing.compressed_depth_fields(r.depth, a.encoding)),
+    'depth_refined/provenance/compressed': Output(
+        'sensor_msgs', 'CompressedImage',
+        lambda a, r, room=np.empty: compressed.picture_fields(
+            outgoing.image_fields(r.provenance, 'mono8'), 'png')),
+    'normals/image_color/compressed': Output(
+        'sensor_msgs', 'CompressedImage',
+        lambda a, r, room=np.empty: compressed.picture_fields(
+            outgoing.normal_color_fields(r.normals), 'jpeg')),
 }
 
 
-def output_topics(disparity: bool) -> list[str]:
+def output_topics(disparity: bool, compressed: bool = False) -> list[str]:
     """Return the topics that are published for depth or for disparity coming in."""
-    return [topic for topic in OUTPUTS if disparity or topic != 'disparity_refined']
+    return [
+        topic for topic, output in OUTPUTS.items()
+        if (disparity or topic != 'disparity_refined')
+        and (compressed or output.type_name != 'CompressedImage')]
+
+
+def warm_up() -> None:
+    """Load or compile the kernels of messages."""
+    confidence.warm_up()
+    outgoing.warm_up()

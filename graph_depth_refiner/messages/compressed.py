@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import cv2
 import numpy as np
@@ -28,6 +29,8 @@ JPEG = b'\xff\xd8'
 # int32 kind, float32 parameters a and b of the inverse-depth quantisation
 DEPTH_HEADER = struct.Struct('<iff')
 RVL_SIZE = struct.Struct('<II')
+STEPS = 2 ** 16 - 2  # of the quantisation, from 1 at the farthest depth to 65535 at the nearest
+NEAREST, FARTHEST = 1e-6, 1e6  # metres: what depth.min and depth.max can be
 
 
 def check_size(name: str, height: int, width: int, max_pixels: int) -> None:
@@ -74,6 +77,40 @@ def depth(form: str, data: bytes, max_pixels: int) -> tuple[np.ndarray, str]:
     if encoding != '32FC1':
         return stored, encoding
     return _from_inverse(stored, a, b), encoding
+
+
+def picture_fields(image: dict[str, Any], codec: str) -> dict[str, Any]:
+    """Return the fields of a CompressedImage, png or jpeg, of those of an rgb8 or mono8 Image."""
+    encoding = image['encoding']
+    pixels = image['data'].reshape(image['height'], image['width'], -1)[..., ::-1]  # rgb to bgr
+    data = cv2.imencode(f'.{codec}', np.ascontiguousarray(pixels))[1].reshape(-1)
+    stored = 'mono8' if encoding == 'mono8' else 'bgr8'
+    return {'format': f'{encoding}; {codec} compressed {stored}', 'data': data}
+
+
+def depth_fields(metres: np.ndarray, image: dict[str, Any]) -> dict[str, Any]:
+    """Return depth (H W metres) whose Image has these fields as one of compressedDepth."""
+    encoding = '32FC1' if image['encoding'] == '64FC1' else image['encoding']
+    a, b = 0.0, 0.0
+    if encoding == '32FC1':
+        stored, a, b = _to_inverse(metres)
+    else:
+        stored = image['data'].view(np.uint16).reshape(metres.shape)
+    fast = (cv2.IMWRITE_PNG_COMPRESSION, 1)
+    data = DEPTH_HEADER.pack(0, a, b) + cv2.imencode('.png', stored, fast)[1].tobytes()
+    return {'format': f'{encoding}; compressedDepth png', 'data': np.frombuffer(data, np.uint8)}
+
+
+def _to_inverse(metres: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Quantise to a / depth + b, all steps between the nearest and the farthest; 0 is unknown."""
+    known = (metres >= NEAREST) & (metres <= FARTHEST)
+    inverse = 1 / metres[known].astype(np.float64)
+    least, most = (inverse.min(), inverse.max()) if inverse.size else (1.0, 1.0)
+    a = STEPS / max(most - least, STEPS * 1e-9 * most)
+    b = 1 - a * least
+    stored = np.zeros(metres.shape, np.uint16)
+    stored[known] = np.rint(a * inverse + b)
+    return stored, float(a), float(b)
 
 
 def _rvl_image(payload: bytes, max_pixels: int) -> np.ndarray:

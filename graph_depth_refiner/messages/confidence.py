@@ -22,13 +22,14 @@ import numpy as np
 
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.core.noise import spread_about_planes
+from graph_depth_refiner.messages.kernels import kernels
 
 # a pixel further than this many times the noise from its neighbours is not one of them
 CONSISTENT = 4.0
 # and further than this share of its inverse depth it lies at, or in, a depth jump
 JUMP = 0.03
-NEAR_JUMP = 0.3  # confidence at a jump, where flying pixels are
-INCONSISTENT = 0.1
+# confidence of a pixel that is inconsistent, and at a jump, where flying pixels are
+GRADES = np.float32(0.1), np.float32(0.3)
 
 
 @dataclass(frozen=True)
@@ -84,19 +85,13 @@ def derived(depth: np.ndarray) -> np.ndarray:
     A plane is linear in inverse depth, so that on it the median of 3x3 pixels is the
     middle one and opposite neighbours average to it, however slanted it is.
     """
-    with np.errstate(divide='ignore', invalid='ignore'):
-        valid = np.isfinite(depth) & (depth > 0)
-        d = np.where(valid, 1 / depth, 0).astype(np.float32)
-    valid &= np.isfinite(d)
-    d[~valid] = 0
-    sigma = np.float32(spread_about_planes(d))
-    confidence = valid.astype(np.float32)
-    off_median = np.abs(d - cv2.medianBlur(d, 3))
-    confidence[valid & (off_median > CONSISTENT * sigma)] = INCONSISTENT
-    limit = JUMP * d + CONSISTENT * sigma
-    for size in ((3, 1), (1, 3)):
-        kernel = np.full(size, 1, np.float32)
-        kernel[size[0] // 2, size[1] // 2] = -2
-        bend = np.abs(cv2.filter2D(d, -1, kernel, borderType=cv2.BORDER_REPLICATE))
-        np.minimum(confidence, NEAR_JUMP, out=confidence, where=valid & (bend > limit))
+    d, confidence = np.empty_like(depth), np.empty_like(depth)
+    kernels().inverse_depth(depth, d)
+    noise = np.float32(CONSISTENT * spread_about_planes(d))
+    kernels().judge(d, cv2.medianBlur(d, 3), noise, np.float32(JUMP), GRADES, confidence)
     return confidence
+
+
+def warm_up() -> None:
+    """Load or compile the kernels."""
+    derived(np.ones((2, 2), np.float32))

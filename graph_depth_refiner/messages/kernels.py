@@ -34,10 +34,16 @@ class MessageKernels(NamedTuple):
     millimetres: Callable[[np.ndarray, np.ndarray], None]
     # normals (H W 3 float32) into H W 3 uint8
     normal_colors: Callable[[np.ndarray, np.ndarray], None]
-    # depth, normals, colours (H W uint32), camera (4 float32) into H W 8 float32 and its view as
-    # uint32; returns for each row whether all of it is finite
+    # depth, normals, colours (H W uint32), camera (4 float32), step between pixels, into points
+    # H W F float32 and their view as uint32; returns whether all of it is finite
     cloud_points: Callable[
-        [np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+        [np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray], bool]
+    # depth (H W float32 metres) into inverse depth, 0 where it is none
+    inverse_depth: Callable[[np.ndarray, np.ndarray], None]
+    # inverse depth, its 3x3 median, noise, jump and grades into confidence, all H W float32
+    judge: Callable[
+        [np.ndarray, np.ndarray, np.float32, np.float32, tuple[np.float32, np.float32],
+         np.ndarray], None]
     # code and number of pixels to uint16
     decode_rvl: Callable[[bytes, int], np.ndarray]
 
@@ -50,19 +56,23 @@ def kernels() -> MessageKernels:
 
 def numba_kernels() -> MessageKernels:
     """Return the compiled ones."""
-    from graph_depth_refiner.messages import outgoing_numba, rvl_numba
+    from graph_depth_refiner.messages import confidence_numba, outgoing_numba, rvl_numba
     return MessageKernels(
         millimetres=outgoing_numba.millimetres,
         normal_colors=outgoing_numba.normal_colors,
         cloud_points=outgoing_numba.cloud_points,
+        inverse_depth=confidence_numba.inverse_depth,
+        judge=confidence_numba.judge,
         decode_rvl=rvl_numba.decode_rvl)
 
 
 def numpy_kernels() -> MessageKernels:
     """Return the reference."""
-    from graph_depth_refiner.messages import outgoing_numpy, rvl_numpy
+    from graph_depth_refiner.messages import confidence_numpy, outgoing_numpy, rvl_numpy
     return MessageKernels(
         millimetres=outgoing_numpy.millimetres,
         normal_colors=outgoing_numpy.normal_colors,
         cloud_points=outgoing_numpy.cloud_points,
+        inverse_depth=confidence_numpy.inverse_depth,
+        judge=confidence_numpy.judge,
         decode_rvl=rvl_numpy.decode_rvl)

@@ -18,62 +18,96 @@ from __future__ import annotations
 from numba import njit
 import numpy as np
 
-from graph_depth_refiner.core.jit.options import EXACT
+from graph_depth_refiner.core.jit.options import EXACT, EXACT_INLINE, ONE, U, ZERO
+
+LARGEST = np.finfo(np.float32).max
 
 
 @njit(**EXACT)
-def cloud_points(depth, normals, colors, camera, points, colors_out):
+def cloud_points(depth, normals, colors, camera, step, points, colors_out):
     """
-    Fill points (H W 8 float32), of which colors_out is the uint32 view.
+    Fill points (H W F float32), of which colors_out is the uint32 view; every step-th pixel.
 
-    Camera is fx, fy, cx, cy as float32. Return for each row whether all of it is finite.
+    F is 3 for x, y, z; 4 with the colour; 8 with normal and curvature, too. Camera is fx, fy, cx,
+    cy as float32. Return whether all of it is finite.
     """
     height, width = depth.shape
+    fields = points.shape[2]
     fx, fy, cx, cy = camera
-    finite = np.ones(height, np.uint8)
-    for row in range(height):
-        sums = _column_sums(normals, row)
+    ray, variation = np.empty(width, np.float32), np.empty(width, np.float32)
+    for column in range(width):
+        ray[column] = (np.float32(column) - cx) / fx
+    ring = np.zeros((3, 4, width + 2), np.float32)  # of rows of normals
+    taken = -1  # the last row in it
+    finite = True
+    for row in range(0, height, step):
+        if fields == 8:
+            for i in range(max(taken + 1, row - 1), min(row + 2, height)):
+                _take(normals[i], ring[i % 3])
+            taken = row + 1
+            if row == height - 1:
+                ring[(row + 1) % 3] = 0
+            finite &= _variation(
+                ring[(row + 2) % 3], ring[row % 3], ring[(row + 1) % 3], variation)
         y = (np.float32(row) - cy) / fy
-        all_finite = True
-        for column in range(width):
-            z = depth[row, column]
-            points[row, column, 0] = z * ((np.float32(column) - cx) / fx)
-            points[row, column, 1] = z * y
-            points[row, column, 2] = z
-            colors_out[row, column, 3] = colors[row, column]
-            points[row, column, 4] = normals[row, column, 0]
-            points[row, column, 5] = normals[row, column, 1]
-            points[row, column, 6] = normals[row, column, 2]
-            length = np.float32(0)
-            for axis in range(3):
-                total = sums[axis, column] + sums[axis, column + 1] + sums[axis, column + 2]
-                length += total * total
-            count = sums[3, column] + sums[3, column + 1] + sums[3, column + 2]
-            # NaN where the normal is
-            variation = np.float32(1) - np.sqrt(length) / max(count, np.float32(1)) \
-                + np.float32(0) * normals[row, column, 0]
-            if variation < 0:
-                variation = np.float32(0)
-            points[row, column, 7] = variation
-            all_finite &= np.isfinite(z) and np.isfinite(variation)
-        finite[row] = all_finite
+        finite &= _row(depth[row], normals[row], colors[min(row, len(colors) - 1)], variation, ray,
+                       y, step, points[row // step], colors_out[row // step])
     return finite
 
 
-@njit(**EXACT)
-def _column_sums(normals, row):
-    """Add up three rows of normals and how many are known: 4 (W + 2), zero at both ends."""
-    height, width = normals.shape[:2]
-    sums = np.zeros((4, width + 2), np.float32)
-    for i in range(max(row - 1, 0), min(row + 2, height)):
-        for column in range(width):
-            x = normals[i, column, 0]
-            if x == x:
-                sums[0, column + 1] += x
-                sums[1, column + 1] += normals[i, column, 1]
-                sums[2, column + 1] += normals[i, column, 2]
-                sums[3, column + 1] += np.float32(1)
-    return sums
+@njit(**EXACT_INLINE)
+def _take(normals, taken):
+    """Take a row of normals (W 3) apart: 4 (W + 2), the last how many are known, 0 or 1."""
+    x, y, z, count = taken[0], taken[1], taken[2], taken[3]
+    for column in range(U(len(normals))):
+        first = normals[column, U(0)]
+        known = first == first
+        x[column + U(1)] = first if known else ZERO
+        y[column + U(1)] = normals[column, U(1)] if known else ZERO
+        z[column + U(1)] = normals[column, U(2)] if known else ZERO
+        count[column + U(1)] = ONE if known else ZERO
+
+
+@njit(**EXACT_INLINE)
+def _variation(above, here, below, variation):
+    """Fill the curvature of a row, NaN where there is no normal; return whether there is one."""
+    sums = np.empty_like(here)
+    for k in range(4):
+        total, a, b, c = sums[k], above[k], here[k], below[k]
+        for column in range(U(len(total))):
+            total[column] = a[column] + b[column] + c[column]
+    x, y, z, count, known = sums[0], sums[1], sums[2], sums[3], here[3]
+    missing = 0
+    for column in range(U(len(variation))):
+        b, c = column + U(1), column + U(2)
+        tx, ty, tz = x[column] + x[b] + x[c], y[column] + y[b] + y[c], z[column] + z[b] + z[c]
+        n = count[column] + count[b] + count[c]
+        length = np.sqrt(tx * tx + ty * ty + tz * tz) / max(n, ONE)
+        variation[column] = max(ONE - length, ZERO) if known[b] > ZERO else np.float32(np.nan)
+        missing += known[b] == ZERO
+    return missing == 0
+
+
+@njit(**EXACT_INLINE)
+def _row(depth, normals, colors, variation, ray, y, step, points, colors_out):
+    """Fill a row of points (W F); return whether all depth is finite."""
+    fields = points.shape[1]
+    missing = 0
+    for place in range(U(len(points))):
+        column = place * U(step)
+        z = depth[column]
+        missing += not (abs(z) <= LARGEST)
+        points[place, U(0)] = z * ray[column]
+        points[place, U(1)] = z * y
+        points[place, U(2)] = z
+        if fields > 3:
+            colors_out[place, U(3)] = colors[column] & np.uint32(0xFFFFFF)
+        if fields > 4:
+            points[place, U(4)] = normals[column, U(0)]
+            points[place, U(5)] = normals[column, U(1)]
+            points[place, U(6)] = normals[column, U(2)]
+            points[place, U(7)] = variation[column]
+    return missing == 0
 
 
 @njit(**EXACT)

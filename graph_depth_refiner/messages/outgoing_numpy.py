@@ -20,22 +20,26 @@ import numpy as np
 
 
 def cloud_points(depth: np.ndarray, normals: np.ndarray, colors: np.ndarray,
-                 camera: np.ndarray, points: np.ndarray, colors_out: np.ndarray) -> np.ndarray:
+                 camera: np.ndarray, step: int, points: np.ndarray, colors_out: np.ndarray
+                 ) -> bool:
     """
-    Fill points (H W 8 float32), of which colors_out is the uint32 view.
+    Fill points (H W F float32), of which colors_out is the uint32 view; every step-th pixel.
 
-    Camera is fx, fy, cx, cy as float32. Return for each row whether all of it is finite.
+    F is 3 for x, y, z; 4 with the colour; 8 with normal and curvature, too. Camera is fx, fy, cx,
+    cy as float32. Return whether all of it is finite.
     """
     fx, fy, cx, cy = camera
-    height, width = depth.shape
-    np.multiply(depth, (np.arange(width, dtype=np.float32) - cx) / fx, out=points[..., 0])
-    np.multiply(
-        depth, ((np.arange(height, dtype=np.float32) - cy) / fy)[:, None], out=points[..., 1])
-    points[..., 2] = depth
-    colors_out[..., 3] = colors
-    points[..., 4:7] = normals
-    points[..., 7] = curvature(normals)
-    return np.isfinite(points[..., [2, 7]]).all(axis=(1, 2))
+    z = depth[::step, ::step]
+    y, x = (np.arange(0, side, step, dtype=np.float32) for side in depth.shape)
+    points[..., 0] = z * ((x - cx) / fx)
+    points[..., 1] = z * ((y - cy) / fy)[:, None]
+    points[..., 2] = z
+    if points.shape[-1] > 3:
+        colors_out[..., 3] = colors[::step, ::step] & 0xFFFFFF
+    if points.shape[-1] > 4:
+        points[..., 4:7] = normals[::step, ::step]
+        points[..., 7] = curvature(normals)[::step, ::step]
+    return bool(np.isfinite(points[..., [2, -1 if points.shape[-1] > 4 else 2]]).all())
 
 
 def curvature(normals: np.ndarray) -> np.ndarray:

@@ -32,6 +32,7 @@ from graph_depth_refiner.ros.watch import Recent
 PERIOD = 1.0  # seconds, unless the parameter of the updater says otherwise
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.1, 3600.0  # seconds
 NOISE_DEPTHS = (1, 2)  # metres, where the noise of the sensor is told
+NOT_HEARD = 'nobody listens to the outputs: the inputs are not subscribed to'
 TROUBLE = (Status.WORSE, Status.DIVERGED, Status.EMPTY)
 
 
@@ -80,8 +81,9 @@ class Diagnostics:
                 offset = watch.stamp - depth.watch.stamp
                 status.add(f'{role} stamp offset (ms)', f'{1e3 * offset:.1f}')
         status.add('stamps went back', str(pipeline.jumps.number))
-        if not pipeline.inputs:
-            status.summary(DiagnosticStatus.OK, 'not listening')
+        if not pipeline.listening:
+            status.summary(
+                DiagnosticStatus.OK, NOT_HEARD if pipeline.inputs else 'not listening')
         elif problems := self._starvation.problems(
                 pipeline.inputs, pipeline.needed(), pipeline.synchroniser.matched, now):
             status.summary(DiagnosticStatus.WARN, '; '.join(problems))
@@ -111,6 +113,7 @@ class Diagnostics:
             status.add(f'status {name}', str(count))
         refiner = processor.refiner
         status.add('device', refiner.device if refiner else 'not started')
+        status.add('threads', str(refiner.threads.number if refiner else 0))
         status.add('memory (MB)', f'{resident_megabytes():.0f}')
         if refiner and refiner.device.startswith('cuda'):
             status.add('device memory (MB)', f'{device_megabytes(refiner.device):.0f}')

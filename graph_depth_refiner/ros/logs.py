@@ -22,21 +22,24 @@ CORE = logging.getLogger('graph_depth_refiner')
 
 
 class RosHandler(logging.Handler):
-    """Logs warnings and errors under the name of a node."""
+    """Logs under the name of a node."""
 
     def __init__(self, node: Any) -> None:
         """Keep the logger of the node."""
-        super().__init__(logging.WARNING)
+        super().__init__(logging.INFO)
         self._logger = node.get_logger()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log a record; rclpy wants a line of code for each level."""
         if record.levelno >= logging.ERROR:
             self._logger.error(record.getMessage())
-        else:
+        elif record.levelno >= logging.WARNING:
             self._logger.warning(record.getMessage())
+        else:
+            self._logger.info(record.getMessage())
 
 
 def forward_to(node: Any) -> None:
     """Let a node log what the core says; the last one that asks does."""
+    CORE.setLevel(logging.INFO)
     CORE.handlers = [RosHandler(node)]

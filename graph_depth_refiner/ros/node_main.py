@@ -63,8 +63,6 @@ def run(module: str, kind: str, args: list[str] | None = None) -> NoReturn:
         # no KeyboardInterrupt from just anywhere: rclpy's own handlers come on top of these
         signal.signal(number, lambda got, _: signals.append(got))
     keep_freed_memory()
-    # On a robot others want the core that a thread of ours spins on: 0.05 ms and it sleeps.
-    os.environ.setdefault('GOMP_SPINCOUNT', '1500')
     code = 0
     try:
         _live(module, kind, args, signals)

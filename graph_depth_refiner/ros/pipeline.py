@@ -19,13 +19,14 @@ import time
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped
+from rclpy.clock import Clock, ClockType
 from std_srvs.srv import SetBool, Trigger
 
 from graph_depth_refiner.config import NodeConfig, preset, RefinerConfig
 from graph_depth_refiner.core import kernels
 from graph_depth_refiner.messages.assembly import Inputs, output_topics
 from graph_depth_refiner.messages.conversions import seconds
-from graph_depth_refiner.ros.diagnostics import Diagnostics
+from graph_depth_refiner.ros.diagnostics import Diagnostics, NOT_HEARD
 from graph_depth_refiner.ros.logs import forward_to
 from graph_depth_refiner.ros.parameters import Parameters
 from graph_depth_refiner.ros.poses import Poses
@@ -39,6 +40,7 @@ MOST_CAUSES = 200  # remembered, so that no stream of faults fills the memory
 PASSING = 'passing the depth through unchanged'
 PREPARING = 'compiling or loading the kernels'
 QUIET = 5.0  # seconds between two warnings of stamps that go back
+LOOK = 0.1  # seconds between two looks whether somebody listens; Humble has no event for it
 
 
 class Pipeline:
@@ -48,6 +50,7 @@ class Pipeline:
         """Declare the parameters and begin to report; nothing else is there yet."""
         self.node = node
         self._enabled = True
+        self.listening = False  # to the inputs
         self.inputs: dict[str, InputTopic] = {}
         self.synchroniser: Synchroniser | None = None
         forward_to(node)
@@ -72,8 +75,8 @@ class Pipeline:
 
     def advertise(self) -> None:
         """Advertise outputs and services."""
-        self.outputs = OutputTopics(
-            self.node, output_topics(self.depth_role == 'disparity'))
+        self.outputs = OutputTopics(self.node, output_topics(
+            self.depth_role == 'disparity', self._settings.node.compressed_outputs))
         self._entities = [
             self.node.create_service(Trigger, '~/reset', self._reset),
             self.node.create_service(SetBool, '~/enable', self._enable)]
@@ -91,14 +94,30 @@ class Pipeline:
         self.worker = Worker(
             self.processor.process, self._dropped, self._failed, self._prepare)
         self.synchroniser = Synchroniser(self._matched, self._jumped)
-        self.inputs = inputs
+        self.inputs, self.listening = inputs, True
+        self._looking = self.node.create_timer(
+            LOOK, self.listen, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.listen()
         self.follow()
+
+    def listen(self) -> None:
+        """Subscribe to the inputs while an output is wanted, or always where not lazy."""
+        wanted = not self._settings.node.lazy or self.outputs.any_wanted()
+        if wanted == self.listening:
+            return
+        for topic in self.inputs.values():
+            topic.listen(wanted)
+        self.listening = wanted
+        if not wanted:  # what waits is older than what comes after
+            self.synchroniser.reset()
 
     def stop(self, timeout: float = 1.0) -> bool:
         """Stop listening and refining; return whether the worker ended in time."""
+        if self.inputs:
+            self.node.destroy_timer(self._looking)
         for topic in self.inputs.values():
             topic.destroy()
-        self.inputs = {}
+        self.inputs, self.listening = {}, False
         if self.worker and not self.worker.stop(timeout):
             return False
         if self.processor:
@@ -142,6 +161,8 @@ class Pipeline:
             return 'inactive'
         if self.processor.preparing:
             return PREPARING
+        if not self.listening:
+            return NOT_HEARD
         return 'refining' if self._enabled else PASSING
 
     # ----------------------------------------------------------- on the way in
@@ -170,7 +191,18 @@ class Pipeline:
         inputs = Inputs(
             messages.get('image'), depth, info, messages.get('confidence'),
             self._poses.at(seconds(depth.header.stamp), slop))
-        self.worker.offer(Job(inputs, now, period, self._epoch))
+        job = Job(inputs, now, period, self._epoch)
+        if self.processor.preparing and self._settings.node.while_loading == 'pass':
+            self._pass_on(job)
+        else:
+            self.worker.offer(job)
+
+    def _pass_on(self, job: Job) -> None:
+        """Let a frame through that comes before the worker is ready."""
+        try:
+            self.processor.pass_on(job)
+        except Exception as error:
+            self._failed(job, error)
 
     def _jumped(self, role: str, by: float) -> None:
         self._start_anew()
@@ -266,6 +298,8 @@ class Pipeline:
 
     def _changed(self, names: set[str]) -> None:
         self._settings = self._current_settings()
+        if self.inputs:
+            self.listen()
         self.follow()
 
     def _start_anew(self) -> None:

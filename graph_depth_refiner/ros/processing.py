@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 import time
 from typing import Any, Protocol
 
@@ -31,15 +32,23 @@ from graph_depth_refiner.messages.assembly import (
     decode_depth,
     Inputs,
     OUTPUTS,
+    warm_up,
 )
 from graph_depth_refiner.messages.conversions import seconds
-from graph_depth_refiner.messages.outgoing import camera_info_fields, depth_fields, warm_up
+from graph_depth_refiner.messages.outgoing import (
+    camera_info_fields,
+    compressed_depth_fields,
+    depth_fields,
+    Room,
+)
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.shedding import Shedder
 from graph_depth_refiner.ros.watch import Recent
 from graph_depth_refiner.ros.worker import Ledger
 
 WARM_UP_SHAPE = (240, 320)
+AS_DEPTH = {'depth_refined/image': depth_fields,
+            'depth_refined/image/compressedDepth': compressed_depth_fields}
 URGENT = {'depth_refined/image', 'depth_refined/camera_info', 'disparity_refined'}
 
 
@@ -68,8 +77,8 @@ class Outlet(Protocol):
     def wanted(self) -> list[str]:
         """Return the topics somebody listens to."""
 
-    def publish(self, topic: str, header: Any, fields: dict[str, Any]) -> None:
-        """Publish a message made of these fields."""
+    def publish(self, topic: str, header: Any, make: Callable[[Room], dict[str, Any]]) -> None:
+        """Publish a message of the fields that `make` returns."""
 
     def forward(self, topic: str, message: Any) -> None:
         """Publish a message as it is."""
@@ -148,6 +157,12 @@ class Processor:
         elif fate == 'refined':
             self.shedder.observe(job.period, time.perf_counter() - started)
 
+    def pass_on(self, job: Job) -> None:
+        """Publish the depth of a job as it came, in whatever thread, while preparing."""
+        wanted = self._outlet.wanted()
+        self._pass_on(job.inputs, self._settings().node, wanted)
+        self.ledger.count('passed' if wanted else 'no_subscriber')
+
     def _fate(self, job: Job, settings: Settings) -> str:
         """Do what is to be done, and say what that was."""
         if self._too_old(job, settings.node):
@@ -182,7 +197,7 @@ class Processor:
         header = assembled.inputs.depth.header
         for topic, output in OUTPUTS.items():
             if topic in topics:
-                self._outlet.publish(topic, header, output.fields(assembled, refined))
+                self._outlet.publish(topic, header, partial(output.fields, assembled, refined))
 
     def _note(self, job: Job, assembled: Assembled, refined: Refined) -> None:
         latency = time.perf_counter() - job.arrival
@@ -213,14 +228,15 @@ class Processor:
         for topic in wanted:
             if topic == 'depth_refined/camera_info':
                 if inputs.camera_info:
-                    self._outlet.publish(topic, header, camera_info_fields(inputs.camera_info))
+                    info = camera_info_fields(inputs.camera_info)
+                    self._outlet.publish(topic, header, partial(_as_is, info))
             elif topic == 'disparity_refined' or (
                     topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')):
                 self._outlet.forward(topic, inputs.depth)
-            elif topic == 'depth_refined/image':
+            elif topic in AS_DEPTH:
                 depth, encoding, _ = decode_depth(inputs.depth, config)
                 known = np.where(depth > 0, depth, np.float32(np.nan))
-                self._outlet.publish(topic, header, depth_fields(known, encoding))
+                self._outlet.publish(topic, header, partial(AS_DEPTH[topic], known, encoding))
 
     def _follow(self, job: Job) -> None:
         """Start anew with the stream; drop what was learnt before."""
@@ -238,3 +254,7 @@ class Processor:
             f'depth: expected frames younger than {config.max_age:g} s (max_age), got '
             f'{age:.3g} s; set use_sim_time for recordings')
         return True
+
+
+def _as_is(fields: dict[str, Any], room: Room) -> dict[str, Any]:
+    return fields

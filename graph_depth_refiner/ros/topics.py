@@ -40,7 +40,8 @@ from stereo_msgs.msg import DisparityImage
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.assembly import OUTPUTS
 from graph_depth_refiner.messages.conversions import seconds
-from graph_depth_refiner.ros.messages import filled, message_type
+from graph_depth_refiner.messages.outgoing import Room
+from graph_depth_refiner.ros.messages import KeptMessage, message_type
 from graph_depth_refiner.ros.node_main import one_line
 from graph_depth_refiner.ros.watch import TopicWatch
 
@@ -59,7 +60,7 @@ OVERRIDABLE = (
 
 
 class InputTopic:
-    """One subscription: watches it, and explains publishers it cannot hear."""
+    """One subscription, ended and begun again: watches it, explains whom it cannot hear."""
 
     def __init__(self, node: Any, role: str, kind: type, topic: str,
                  on_message: Callable[[str, Any], None]) -> None:
@@ -69,10 +70,12 @@ class InputTopic:
         self._unmet = ''  # the QoS policy of the newest publisher that does not match
         self._node, self._on_message = node, on_message
         self.name = _resolved(node, role, topic)
-        self._subscription = _with_quality(
-            f'qos_overrides.{self.name}.subscription', qos_profile_sensor_data,
+        self._create = partial(
+            _with_quality, f'qos_overrides.{self.name}.subscription', qos_profile_sensor_data,
             partial(node.create_subscription, kind, topic, self._receive),
             event_callbacks=SubscriptionEventCallbacks(incompatible_qos=self._incompatible))
+        self._subscription = self._create()
+        self._quality = self._subscription.qos_profile
 
     @property
     def publishers(self) -> int:
@@ -82,9 +85,8 @@ class InputTopic:
     @property
     def incompatible(self) -> str:
         """Name the QoS policy that a publisher does not meet, as long as there is one."""
-        mine = self._subscription.qos_profile
         matches = (
-            qos_check_compatible(one.qos_profile, mine)[0] != QoSCompatibility.ERROR
+            qos_check_compatible(one.qos_profile, self._quality)[0] != QoSCompatibility.ERROR
             for one in self._node.get_publishers_info_by_topic(self.name))
         return '' if all(matches) else self._unmet
 
@@ -100,9 +102,17 @@ class InputTopic:
         return (f'set parameter qos_overrides.{self.name}.subscription.{policy} to '
                 f'{offered or "what the publisher offers"}, or change the publisher')
 
+    def listen(self, wanted: bool) -> None:
+        """Begin or end the subscription; what was counted stays."""
+        if wanted and self._subscription is None:
+            self._subscription = self._create()
+        elif not wanted and self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+            self._subscription = None
+
     def destroy(self) -> None:
         """End the subscription."""
-        self._node.destroy_subscription(self._subscription)
+        self.listen(False)
 
     def _receive(self, message: Any) -> None:
         self.watch.note(seconds(message.header.stamp), time.monotonic())
@@ -178,25 +188,35 @@ def _values(endpoints: list[Any], policy: str) -> str:
     return ' or '.join(sorted(value.name.lower() for value in found if hasattr(value, 'name')))
 
 
+def _published(node: Any, topic: str) -> str:
+    """Return the full name of an output; a transport follows the name of what it compresses."""
+    base, _, transport = topic.rpartition('/')
+    if base in OUTPUTS:
+        return f'{node.resolve_topic_name(base)}/{transport}'
+    return node.resolve_topic_name(topic)
+
+
 class OutputTopics:
     """The publishers; reliable unless overridden."""
 
     def __init__(self, node: Any, topics: list[str]) -> None:
         """Advertise the topics."""
         self._node = node
-        self._kinds = {
+        kinds = {
             topic: message_type(OUTPUTS[topic].package, OUTPUTS[topic].type_name)
             for topic in topics}
+        self._names = {topic: _published(node, topic) for topic in topics}
+        self._messages = {topic: KeptMessage(kind) for topic, kind in kinds.items()}
         self._publishers = {
             topic: _with_quality(
-                f'qos_overrides.{node.resolve_topic_name(topic)}.publisher', OUTPUT_QUALITY,
-                partial(node.create_publisher, kind, topic),
+                f'qos_overrides.{self._names[topic]}.publisher', OUTPUT_QUALITY,
+                partial(node.create_publisher, kind, self._names[topic]),
                 event_callbacks=PublisherEventCallbacks(
                     incompatible_qos=partial(self._incompatible, topic)))
-            for topic, kind in self._kinds.items()}
+            for topic, kind in kinds.items()}
 
     def _incompatible(self, topic: str, event: Any) -> None:
-        name = self._node.resolve_topic_name(topic)
+        name = self._names[topic]
         policy = qos_policy_name_from_kind(event.last_policy_kind).lower()
         wanted = _values(self._node.get_subscriptions_info_by_topic(name), policy)
         self._node.get_logger().error(
@@ -210,9 +230,13 @@ class OutputTopics:
             topic for topic, publisher in self._publishers.items()
             if publisher.get_subscription_count()]
 
-    def publish(self, topic: str, header: Any, fields: dict[str, Any]) -> None:
-        """Publish a message made of these fields."""
-        self.forward(topic, filled(self._kinds[topic], header, fields))
+    def any_wanted(self) -> bool:
+        """Tell whether somebody listens to anything."""
+        return any(one.get_subscription_count() for one in self._publishers.values())
+
+    def publish(self, topic: str, header: Any, make: Callable[[Room], dict[str, Any]]) -> None:
+        """Publish the fields that are made in the memory of the message before."""
+        self.forward(topic, self._messages[topic].filled(header, make))
 
     def forward(self, topic: str, message: Any) -> None:
         """Publish a message as it is."""

@@ -34,6 +34,7 @@ from graph_depth_refiner.messages import outgoing
 from graph_depth_refiner.refiner import DepthRefiner
 
 SMALL, LARGE = (96, 72), (480, 320)
+REALTIME = compile_once.warm_up_arguments(preset('realtime'))
 
 
 def loaded():
@@ -92,10 +93,35 @@ def empty_store(monkeypatch, tmp_path):
 
 def test_kernels_are_stored_by_another_process_once(monkeypatch, empty_store):
     monkeypatch.setattr(sys, 'executable', shutil.which('true'))
-    compile_once.compile_once.__wrapped__()
+    compile_once.compile_once.__wrapped__(REALTIME)
     assert [file.name.partition('-')[0] for file in empty_store.iterdir()] == ['complete']
     monkeypatch.setattr(sys, 'executable', '/there/is/none')
-    compile_once.compile_once.__wrapped__()  # needs it no more
+    compile_once.compile_once.__wrapped__(REALTIME)  # needs it no more
+
+
+def test_how_far_it_is_is_said(monkeypatch, empty_store):
+    said = BufferingHandler(100)
+    monkeypatch.setattr(compile_once._LOG, 'handlers', [said])
+    compile_once._LOG.setLevel('INFO')
+    slow = empty_store.parent / 'slow'
+    slow.write_text('#!/bin/sh\ntouch a.nbi\nsleep 0.5\n')
+    slow.chmod(0o755)
+    monkeypatch.setattr(sys, 'executable', str(slow))
+    monkeypatch.setattr(compile_once, '_REPORT', 0.2)
+    compile_once.compile_once.__wrapped__(REALTIME)
+    lines = [record.getMessage() for record in said.buffer]
+    assert lines[0].startswith('compiling the kernels of preset realtime, once')
+    assert lines[1] == 'compiling: 1 kernels after 0 s'
+    assert lines[-1].startswith('1 kernels compiled in ')
+
+
+@pytest.mark.parametrize('name', PRESETS)
+def test_only_what_a_preset_uses_is_compiled(name):
+    config = preset(name, **{'solver.iterations': 3, 'depth.max': 5.0})
+    assert compile_once.warm_up_arguments(config) == (
+        '--preset', name, '--set', 'solver.method=adam')
+    irls = config.with_values(**{'solver.method': 'irls'})
+    assert compile_once.warm_up_arguments(irls)[-1] == 'solver.method=irls'
 
 
 @pytest.mark.parametrize('python', [shutil.which('false'), '/there/is/none'])
@@ -104,7 +130,7 @@ def test_kernels_that_cannot_be_stored_are_compiled_here(
     said = BufferingHandler(100)
     monkeypatch.setattr(compile_once._LOG, 'handlers', [said])
     monkeypatch.setattr(sys, 'executable', python)
-    compile_once.compile_once.__wrapped__()
+    compile_once.compile_once.__wrapped__(REALTIME)
     assert 'kernels: expected to store them, got' in said.buffer[-1].getMessage()
     assert not list(empty_store.iterdir())
 
@@ -116,7 +142,7 @@ def test_kernels_are_the_same_however_the_package_is_reached(tmp_path):
     seen = [subprocess.run(
         [sys.executable, '-c', 'from graph_depth_refiner.core.jit.compile_once import _marker;'
          'from graph_depth_refiner.core import local_planes_numba as kernels;'
-         'print(_marker(), kernels.__file__)'],
+         'print(_marker(()), kernels.__file__)'],
         cwd=folder, capture_output=True, text=True, check=True).stdout
         for folder in (tmp_path, package.parent)]
     assert seen[0] == seen[1] != ''

@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.core import adam_torch
-from graph_depth_refiner.core.energy import REGULARISERS
+from graph_depth_refiner.core.energy import REGULARISERS, SMOOTHING
 from graph_depth_refiner.core.kernels import Kernels, select
 from graph_depth_refiner.core.types import Terms
 from graph_depth_refiner.lab.benchmarks import reference
@@ -144,6 +144,8 @@ def test_the_reference_minimises_the_same_energy():
     plain = reference.Solver(
         reference.Lists(torch.from_numpy(guide), config), *tensors, UNIT, config)
     expected = plain.energy().item()
-    assert stages.adam.energy(state) / UNIT == pytest.approx(expected, rel=1e-2)
+    # each norm is smaller by at most the smoothing; the weights of a pixel's edges sum to 1
+    norms = d.size * (1 + config.energy.reg_lambda * (1 + config.energy.reg_alpha))
+    assert 0 < expected - stages.adam.energy(state) / UNIT < 0.5 * SMOOTHING * norms
     plain.step()
     assert plain.energy().item() != expected

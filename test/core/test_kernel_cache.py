@@ -59,6 +59,23 @@ def test_ros_is_no_part_of_the_key(package):
     assert cache.key(package) == cache.key(cache.PACKAGE)
 
 
+@pytest.mark.parametrize('numba, apart', [('0.55.2', True), ('0.56.4', False), (None, False)])
+def test_numbers_of_threads_have_their_own_kernels_in_numba_055(monkeypatch, numba, apart):
+    def version(_):
+        if numba is None:
+            raise cache.metadata.PackageNotFoundError
+        return numba
+
+    monkeypatch.setattr(cache.metadata, 'version', version)
+    names = []
+    for threads in ('2', '3'):
+        monkeypatch.setenv('NUMBA_NUM_THREADS', threads)
+        monkeypatch.setenv(cache.VARIABLE, 'kernels')
+        cache.settle()
+        names.append(cache.os.environ[cache.VARIABLE])
+    assert (names[0] != names[1]) == apart
+
+
 def imported(path: Path) -> set[str]:
     """Return the modules and names of this package that a file imports, dotted."""
     found = set()

@@ -32,6 +32,7 @@ from graph_depth_refiner.config import preset
 from graph_depth_refiner.core import kernels as choice
 from graph_depth_refiner.core.kernels import Kernels, select, torch_kernels
 from graph_depth_refiner.frame import Status
+from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 from graph_depth_refiner.refiner import DepthRefiner
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +63,7 @@ def distance(one, other):
     ('paper', (53, 37), {'solver.iterations': 20, 'solver.method': 'irls'})])
 def test_variants_agree_on_whole_frames(name, size, values):
     """
-    To 1e-4 in depth and 2e-3 in normals, but for at most 2 % of the pixels.
+    To 1e-4 in depth and 1e-3 in normals, but for at most 0.5 % of the pixels.
 
     ADAM divides the gradient by its own size: where that is nothing but rounding the step is
     too, which shows more in slopes than in depth, and the more the larger the steps are.
@@ -75,10 +76,39 @@ def test_variants_agree_on_whole_frames(name, size, values):
         assert (known == np.isfinite(plain.depth)).all()
         off = np.linalg.norm(fused.normals - plain.normals, axis=-1)
         flipped = (np.abs(fused.depth / plain.depth - 1) > FLIPPED_DEPTH) | (off > FLIPPED_NORMAL)
-        assert flipped[known].mean() < 0.02
+        assert flipped[known].mean() < 0.005
         same = known & ~flipped
         assert distance(fused.depth[same], plain.depth[same]) < 1e-4
-        assert distance(fused.normals[same], plain.normals[same]) < 2e-3
+        assert distance(fused.normals[same], plain.normals[same]) < 1e-3
+
+
+# Seed and sensor of a stream, and how far depth and normals of its second frame may differ, as
+# relative l2 norms over all pixels. The preset stereo decides for every pixel of its second frame
+# whether the other camera sees it: some decisions turn with the last digits of the motion.
+STREAMS = [('realtime', 2, 'structured-light', 1e-4, 1e-3), ('realtime', 3, 'tof', 1e-4, 1e-3),
+           ('stereo', 0, 'active-stereo', 2e-3, 5e-2), ('paper', 1, 'stereo', 1e-4, 1e-3)]
+
+
+@pytest.mark.parametrize('name, seed, sensor, depth, normals', STREAMS)
+def test_variants_agree_on_a_moving_camera_in_clutter(name, seed, sensor, depth, normals):
+    """
+    On all pixels, of a camera whose motion is estimated.
+
+    The first frame agrees to 1e-4 with every preset, and so does its history; what is left in
+    the second is rounding that the motion, the noise learned and the fusion pass on.
+    """
+    stream = SyntheticStream(seed, (160, 120), 'moving', sensor, 'clutter')
+    frames = [replace(view.frame, pose=None) for view in stream.views(2)]
+    refiners = [DepthRefiner(preset(name, backend=backend), device='cpu')
+                for backend in ('fused', 'torch')]
+    for frame, limits in zip(frames, ((1e-4, 2e-3), (depth, normals))):
+        fused, plain = (refiner.refine(frame) for refiner in refiners)
+        assert fused.status is plain.status is Status.REFINED
+        known = np.isfinite(fused.depth)
+        assert (known == np.isfinite(plain.depth)).all()
+        assert distance(fused.depth[known], plain.depth[known]) < limits[0]
+        assert distance(fused.normals[known], plain.normals[known]) < limits[1]
+    assert (fused.history > 0.8) == preset(name).temporal.enabled
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')

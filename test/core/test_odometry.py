@@ -49,7 +49,7 @@ def pair():
     """Return the planes of one frame, where they are known, both frames and the true motion."""
     stream = SyntheticStream(1, SIZE)
     first, second = (stream.view(number).frame for number in (3, 4))
-    k = select('cpu', 'torch')
+    k = select('cpu')
     target = target_of(k, first)
     x = k.numpy(fit_planes(k, target.d, target.m, target.sigma + 0 * target.d))
     true = odometry.between(first.pose, second.pose).matrix

@@ -170,6 +170,13 @@ def test_local_planes(shape):
     compare('fit_local_planes', d, m, sigma, slopes)
 
 
+@pytest.mark.parametrize('spacing', [2, 8])
+def test_planes_are_smoothed(spacing):
+    planes, m = planes_of()
+    smoothed, = compare('atrous_pass', planes, m, torch.full(SHAPE, 20 * SIGMA), spacing)
+    assert (smoothed != planes).any()
+
+
 @pytest.mark.parametrize('channels', [1, 3])
 @pytest.mark.parametrize('step', [0.0, 0.02, -0.3])
 def test_warp(channels, step):
@@ -231,7 +238,7 @@ def test_holes_are_filled(channels):
 @pytest.mark.parametrize('plan', [((0, 4, 3, 1.0),), ((1, 6, 1, 3.0), (0, 4, 1, 1.0))])
 def test_motion_is_searched(plan):
     """From a step aside, so that no sample lands on the border by the last bit."""
-    shape = (64, 90)
+    shape = (44, 65)
     planes, m = planes_of(0, shape)
     planes[0] = torch.where(m > 0, planes[0], 0)
     d, now = rough_wall(1, shape)
@@ -264,7 +271,7 @@ def test_medians(shape):
 
 
 @pytest.mark.parametrize('gate', [6.0, float('inf')])
-@pytest.mark.parametrize('side', [100, 20])
+@pytest.mark.parametrize('side', [100, 2])
 def test_noise_is_learned(gate, side):
     """Of few samples nothing is learned."""
     shape = (side, 120)

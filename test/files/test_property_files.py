@@ -144,11 +144,13 @@ def test_arbitrary_bytes(folder, name, data):
 @pytest.mark.parametrize('channels', [1, 3])
 def test_images_of_doubles_become_floats_and_other_numbers_are_refused(folder, channels):
     values = np.full((7, 9, channels), 2).squeeze()
-    cv2.imwrite(str(folder / 'd.tif'), values.astype(np.float64))
+    for name, kind in ('d.tif', np.float64), ('i.tif', np.int32):
+        written = cv2.imwrite(str(folder / name), values.astype(kind))
+        if not written or cv2.imread(str(folder / name), cv2.IMREAD_UNCHANGED).dtype != kind:
+            pytest.skip(f'OpenCV {cv2.__version__} writes no TIFF of {kind.__name__}')
     image = read_image(folder / 'd.tif')
     assert image.dtype == np.float32
     assert image.shape == values.shape
-    cv2.imwrite(str(folder / 'i.tif'), values.astype(np.int32))
     with pytest.raises(ValueError, match='expected a grey or colour image .* got int32 of shape'):
         read_image(folder / 'i.tif')
 

@@ -14,7 +14,11 @@
 """The benchmarks run, and their records have the keys that scripts of users read."""
 
 import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from graph_depth_refiner.cli import main as cli
@@ -67,8 +71,8 @@ def test_stream_scores_every_method(records):
 
 def test_stream_is_hard_by_default_and_tells_regions_apart(records):
     found, text = records(
-        'stream', '--size', '128x96', '--frames', '6', '--no-reference', '--methods', 'input',
-        'ours-5')
+        'stream', '--size', '128x96', '--frames', '6', '--no-reference', '--cpu-repeat', '2',
+        '--methods', 'input', 'ours-5')
     came, ours = found
     assert (came['sensor'], came['room']) == ('active-stereo', 'clutter')
     assert set(came['regions']) == REGIONS
@@ -79,6 +83,9 @@ def test_stream_is_hard_by_default_and_tells_regions_apart(records):
         error = [one['regions'][name]['depth_error_percent'] for one in (ours, came)]
         assert error[0] < error[1]
     assert 'active-stereo, clutter room' in text and 'by region' in text
+    assert 'cpu_ms_per_frame' not in came
+    assert 0 < sum(ours['stages_cpu_ms'].values()) <= 1.01 * ours['cpu_ms_per_frame']
+    assert f'cv2.bilateralFilter (float32, d = 9): {ours["bilateral_cpu_ms"]:.2f}' in text
 
 
 @pytest.mark.parametrize('words, text', [
@@ -86,6 +93,7 @@ def test_stream_is_hard_by_default_and_tells_regions_apart(records):
     (['solver', '--sizes', '32'], "size: expected WIDTHxHEIGHT, got '32'"),
     (['stream', '--frames', '2'], 'frames: expected at least 6, got 2'),
     (['stream', '--methods', 'magic'], "got 'magic'"),
+    (['node', '--hogs', '-1'], 'hogs: expected at least 0, got -1'),
 ])
 def test_refuses_what_cannot_be_measured(capsys, words, text):
     assert cli.main(['benchmark', *words]) == 2
@@ -95,3 +103,27 @@ def test_refuses_what_cannot_be_measured(capsys, words, text):
 def test_the_dds_profile_is_found_without_an_installation(monkeypatch, tmp_path):
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
     assert node.profile().is_file()
+
+
+def test_what_the_node_took_is_summed_up():
+    # ten frames, of which the last is lost; depth after 10 ms, the cloud after 20 ms
+    sent = np.round(100 + np.arange(10) / 10, 6)
+    arrivals = {
+        topic: {stamp: stamp + delay for stamp in sent[:-1].tolist()}
+        for topic, delay in (('depth_refined/image', 0.01), ('points', 0.02))}
+    figures = node.summary({
+        'start': 100, 'end': 101, 'arrivals': arrivals, 'received': 10, 'drops': {}, 'cpu': 0.18,
+        'unexplained': 0, 'shedding_stage': 1, 'threads': 2, 'rss_mb_start': 1.0,
+        'rss_mb_end': 1.0, 'recovery_seconds': 3.0},
+        sent, SimpleNamespace(size='64x48', hz=10.0, seconds=1.0, dds='large', hogs=2))
+    assert (figures['sent'], figures['refined'], figures['cpu_ms_per_frame']) == (10, 9, 20.0)
+    assert figures['latency_ms_p95'] == 10 and figures['latency_all_outputs_ms_p95'] == 20
+    assert figures['recovery_seconds'] == 3
+
+
+def test_hogs_end_with_the_measurement():
+    with node.hogs(2):
+        mine = Path(f'/proc/self/task/{os.getpid()}/children')
+        running = mine.read_text().split()
+        assert len(running) >= 2
+    assert not set(running) & set(mine.read_text().split())

@@ -189,10 +189,23 @@ def test_along_the_exact_motion_the_reference_is_within_a_fifth(seed, monkeypatc
 
 
 @pytest.mark.parametrize('seed', [0, 1, 2])
-def test_in_motion_the_reference_is_within_a_quarter_of_the_error_of_the_input(seed):
-    # not a fifth: of rooms 0 to 19 one is below it; the median is 0.225, the worst 0.56
+def test_in_motion_the_reference_is_within_a_fifth_of_the_error_of_the_input(seed):
     view, recording = moving_room(seed)
-    assert share_left(view, recording, fused(recording)) < 1 / 4
+    assert share_left(view, recording, fused(recording)) < 1 / 5
+
+
+def test_poses_that_do_not_fit_are_corrected():
+    # every pose but the judged one is off by 2 cm and a degree: kept, they would blur the room
+    view, recording = moving_room(1)
+    off = np.eye(4)
+    off[:3, :3] = cv2.Rodrigues(np.array([0.0, 0.017, 0.0]))[0]
+    off[:3, 3] = 0.0, 0.0, 0.02
+
+    def load(number):
+        frame = recording.frame(number)
+        return frame if number == JUDGED else replace(frame, pose=frame.pose @ off)
+    wrong = Recording('room', '', JUDGED + 61, load)
+    assert share_left(view, wrong, fused(wrong)) < 1 / 4
 
 
 def test_the_reference_knows_how_uncertain_it_is(room):

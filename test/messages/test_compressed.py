@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 import pytest
 
-from graph_depth_refiner.messages import compressed, kernels
+from graph_depth_refiner.messages import compressed, kernels, outgoing
 
 ENOUGH = 10 ** 6
 
@@ -158,3 +158,46 @@ def test_size_is_read_before_the_pixels(suffix):
 def test_no_picture_is_refused(data):
     with pytest.raises(ValueError, match='image: expected'):
         compressed.picture('image', data, ENOUGH)
+
+
+@pytest.mark.parametrize('encoding', ['16UC1', 'mono16'])
+def test_outgoing_millimetres_are_kept(encoding):
+    fields = outgoing.compressed_depth_fields(some_depth() / np.float32(1000), encoding)
+    back, as_what = compressed.depth(fields['format'], fields['data'].tobytes(), ENOUGH)
+    assert as_what == encoding
+    np.testing.assert_array_equal(back, some_depth())
+
+
+@pytest.mark.parametrize('encoding', ['32FC1', '64FC1'])
+@pytest.mark.parametrize('far', [0.4, 0.4001, 8.0, 900.0])
+def test_outgoing_metres_are_off_by_half_a_step_of_inverse_depth(encoding, far):
+    metres = np.geomspace(0.4, far, 120).reshape(10, 12).astype(np.float32)
+    metres[3, 4] = np.nan
+    fields = outgoing.compressed_depth_fields(metres, encoding)
+    back, as_what = compressed.depth(fields['format'], fields['data'].tobytes(), ENOUGH)
+    assert as_what == '32FC1'
+    np.testing.assert_array_equal(np.isnan(back), np.isnan(metres))
+    step = (1 / 0.4 - 1 / far) / compressed.STEPS
+    worst = metres ** 2 * step / 2 + 1e-6 * metres  # dz = z^2 d(1/z), and the rounding of float32
+    assert (np.abs(back - metres) <= worst)[np.isfinite(metres)].all()
+
+
+def test_a_frame_without_depth_is_compressed_too():
+    fields = outgoing.compressed_depth_fields(np.full((4, 5), np.nan, np.float32), '32FC1')
+    back, _ = compressed.depth(fields['format'], fields['data'].tobytes(), ENOUGH)
+    assert back.shape == (4, 5)
+    assert np.isnan(back).all()
+
+
+def test_outgoing_pictures_keep_their_colours():
+    rgb = np.zeros((8, 8, 3), np.uint8)
+    rgb[:] = (250, 128, 10)
+    fields = compressed.picture_fields(outgoing.image_fields(rgb, 'rgb8'), 'jpeg')
+    assert fields['format'] == 'rgb8; jpeg compressed bgr8'
+    back = compressed.picture('image', fields['data'].tobytes(), ENOUGH)[..., ::-1]
+    assert np.abs(back.astype(int) - rgb).max() <= 3
+    labels = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    fields = compressed.picture_fields(outgoing.image_fields(labels, 'mono8'), 'png')
+    assert fields['format'] == 'mono8; png compressed mono8'
+    back = compressed.picture('image', fields['data'].tobytes(), ENOUGH)
+    np.testing.assert_array_equal(back, labels)

@@ -13,6 +13,7 @@
 # limitations under the License.
 """Refined arrays as the fields of messages."""
 
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -22,10 +23,11 @@ from sensor_msgs_py import point_cloud2
 from std_msgs.msg import Header
 from stereo_msgs.msg import DisparityImage
 
+from graph_depth_refiner.config import Points
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 from graph_depth_refiner.messages import kernels, outgoing, outgoing_numpy
 from graph_depth_refiner.messages.conversions import decode_depth, decode_disparity
-from graph_depth_refiner.ros.messages import filled
+from graph_depth_refiner.ros.messages import filled, KeptMessage
 
 CAMERA = Intrinsics(fx=2.0, fy=4.0, cx=1.0, cy=0.5)
 HEADER = Header(frame_id='optical')
@@ -107,20 +109,93 @@ def unit_normals():
     return normals
 
 
-def test_both_clouds_agree(variants):
+@pytest.mark.parametrize('step', [1, 2, 3, 10])
+@pytest.mark.parametrize('count', [3, 4, 8])
+def test_both_clouds_agree(variants, count, step):
     rng = np.random.default_rng(0)
     depth = rng.uniform(1, 3, (7, 9)).astype(np.float32)
-    depth[4, 4] = np.nan
-    colors = rng.integers(0, 2 ** 24, (7, 9)).astype(np.uint32)
+    colors = rng.integers(0, 2 ** 32, (7, 9), np.uint32)
     camera = np.float32([5, 6, 4, 3])
+    shape = (-(-7 // step), -(-9 // step), count)
     clouds = []
     for variant in variants:
-        points = np.empty((7, 9, 8), np.float32)
-        finite = variant.cloud_points(
-            depth, unit_normals(), colors, camera, points, points.view(np.uint32))
-        assert finite.astype(bool).tolist() == [True, True, False, True, False, True, True]
+        points = np.full(shape, 77, np.float32)
+        variant.cloud_points(
+            depth, unit_normals(), colors, camera, step, points, points.view(np.uint32))
         clouds.append(points)
     np.testing.assert_allclose(clouds[0], clouds[1], atol=1e-6)
+    assert not (clouds[0] == 77).any()
+
+
+@pytest.mark.parametrize('count', [3, 8])
+def test_both_clouds_agree_on_what_is_known(variants, count):
+    depth, normals = np.ones((4, 5), np.float32), np.ones((4, 5, 3), np.float32)
+    points = np.empty((4, 5, count), np.float32)
+    colors, camera = np.zeros((4, 5), np.uint32), np.ones(4, np.float32)
+
+    def known():
+        found = {bool(variant.cloud_points(
+            depth, normals, colors, camera, 1, points, points.view(np.uint32)))
+            for variant in variants}
+        assert len(found) == 1
+        return found.pop()
+
+    assert known()
+    normals[3, 4] = np.nan
+    assert known() == (count == 3)  # who wants no normal misses none
+    normals[3, 4] = 1
+    for value in (np.nan, np.inf):
+        depth[0, 0] = value
+        assert not known()
+
+
+@pytest.mark.parametrize('fields, decimation, expected', [
+    ('xyz', 1, (12, 2, 3)), ('xyzrgb', 1, (16, 2, 3)), ('all', 2, (32, 1, 2))])
+def test_fields_and_decimation_of_the_cloud(fields, decimation, expected):
+    image = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+    depth = np.float32([[1, 2, 3], [4, 5, 6]])
+    message = filled(PointCloud2, HEADER, outgoing.cloud_fields(
+        Frame(image, depth, CAMERA), refined(depth), Points(fields, decimation)))
+    assert (message.point_step, message.height, message.width) == expected
+    points = point_cloud2.read_points(message)
+    assert len(points.dtype.names) == message.point_step // 4
+    kept = depth[::decimation, ::decimation]
+    assert points['z'].tolist() == kept.ravel().tolist()
+    assert points['x'][-1] == kept[-1, -1] * (2 - 1) / 2  # the last column, x = (2 - cx) z / fx
+    if fields != 'xyz':
+        # the pixel of the last point is the last of its row: 0x060708 or 0x0F1011
+        assert points['rgb'].view(np.uint32)[-1] == (0x0F1011 if decimation == 1 else 0x060708)
+
+
+def test_a_kept_message_is_as_a_new_one_and_keeps_its_memory():
+    rng = np.random.default_rng(0)
+    kept, memory = KeptMessage(Image), set()
+    for shape in ((4, 5), (4, 5), (6, 3), (6, 3)):
+        depth = rng.uniform(1, 3, shape).astype(np.float32)
+        for encoding in ('16UC1', '32FC1'):
+            header = Header(frame_id=str(rng.integers(100)))
+            message = kept.filled(header, partial(outgoing.depth_fields, depth, encoding))
+            assert message == filled(Image, header, outgoing.depth_fields(depth, encoding))
+    for _ in range(2):
+        message = kept.filled(HEADER, partial(outgoing.depth_fields, depth, '32FC1'))
+        memory.add(message.data.buffer_info())
+    assert len(memory) == 1
+
+
+def test_a_kept_disparity_and_a_kept_cloud():
+    source = DisparityImage(f=100.0, t=0.5, min_disparity=4.0, max_disparity=9.0)
+    depth = np.float32([[5.0, 10.0, np.nan]])
+    kept = KeptMessage(DisparityImage)
+    for _ in range(2):
+        message = kept.filled(HEADER, partial(outgoing.disparity_fields, depth, source))
+        assert message == filled(
+            DisparityImage, HEADER, outgoing.disparity_fields(depth, source))
+    cloud, frame = KeptMessage(PointCloud2), Frame(np.zeros((2, 2), np.uint8), np.ones(
+        (2, 2), np.float32), CAMERA)
+    for config in (Points(), Points('xyz'), Points()):
+        given = frame, refined(np.ones((2, 2))), config
+        message = cloud.filled(HEADER, partial(outgoing.cloud_fields, *given))
+        assert message == filled(PointCloud2, HEADER, outgoing.cloud_fields(*given))
 
 
 def test_both_millimetres_agree(variants):
@@ -161,7 +236,7 @@ def test_curvature_of_a_plane_and_of_a_ridge():
     (np.full((1, 1, 3), (1, 0.5, 0), np.float32), 0xFF7F00),
 ])
 def test_colours_of_any_image(image, expected):
-    assert outgoing.packed_colors(image)[0, 0] == expected
+    assert outgoing.packed_colors(image)[0, 0] & 0xFFFFFF == expected
 
 
 def test_disparity_like_its_source():

@@ -15,6 +15,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 from wall_messages import inputs
 
@@ -42,8 +43,8 @@ class Outlet:
     def wanted(self):
         return ['depth_refined/image', 'depth_refined/confidence']
 
-    def publish(self, topic, head, fields):
-        self.frames[id(head)][topic] = bytes(fields['data'])
+    def publish(self, topic, head, make):
+        self.frames[id(head)][topic] = bytes(make(np.empty)['data'])
 
 
 def made_by(settings, number, around=lambda work: work()):

@@ -42,8 +42,27 @@ def test_a_replay_describes_the_arguments_of_the_refiner():
         return {one.name: (one.description, one.choices) for one in load(name)['arguments']()}
 
     refiner, replay = described('refiner'), described('replay')
-    del refiner['use_sim_time']
-    assert refiner.items() <= replay.items()
+    own = set(load('replay')['OWN'])
+    assert own < set(refiner)
+    assert {name: refiner[name] for name in set(refiner) - own}.items() <= replay.items()
+
+
+@pytest.mark.parametrize('text, truth', [
+    ('true', True), ('True', True), ('false', False), ('False', False)])
+def test_flags_are_written_as_in_yaml_or_as_in_python(text, truth):
+    refiner = load('refiner')
+    assert text in refiner['FLAG']
+    assert refiner['is_true'](text) == truth
+
+
+@pytest.mark.parametrize('wish, display, shown', [
+    ('true', '', True), ('False', ':0', False), ('auto', '', False), ('auto', ':0', True)])
+def test_rviz_is_opened_where_it_can_be_seen(tmp_path, monkeypatch, wish, display, shown):
+    (tmp_path / 'rviz2').touch(0o755)
+    monkeypatch.setenv('PATH', str(tmp_path))
+    monkeypatch.setenv('DISPLAY', display)
+    monkeypatch.delenv('WAYLAND_DISPLAY', raising=False)
+    assert load('refiner')['wants_rviz'](wish) == shown
 
 
 def test_outputs_can_be_remapped():

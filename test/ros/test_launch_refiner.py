@@ -14,6 +14,7 @@
 """The installed launch file over DDS, and a clean exit on SIGINT."""
 
 from pathlib import Path
+import re
 import unittest
 
 from ament_index_python.packages import get_package_share_directory
@@ -65,6 +66,15 @@ class TestRunning(unittest.TestCase):
                       'depth_refined/provenance'):
             self.assertIn(f'/front/{topic}', names)
         self.assertNotIn('/front/disparity_refined', names)
+
+    def test_foxglove_plots_what_is_told(self):
+        layout = Path(get_package_share_directory('graph_depth_refiner'), 'config/foxglove.json')
+        plotted = set(re.findall(r'key==\\"(.+?)\\"', layout.read_text()))
+        self.assertGreater(len(plotted), 5)
+        plotted.remove('dropped: superseded')  # there once it has happened
+        self.bench.refines()
+        self.bench.wait_for(
+            lambda: plotted <= set(self.bench.diagnostics.get('Refinement', {})), f'{plotted}')
 
 
 @launch_testing.post_shutdown_test()

@@ -16,8 +16,9 @@
 import os
 import subprocess
 import sys
+import time
 
-from graph_depth_refiner.ros.memory import resident_megabytes
+from graph_depth_refiner.ros.memory import cpu_seconds, resident_megabytes
 
 # minor page faults while 20 MB come and go twenty times, as messages do
 COUNT_FAULTS = """
@@ -52,3 +53,10 @@ def test_memory_held_is_known():
     assert 1 < resident_megabytes() < 1e5
     assert resident_megabytes(os.getpid()) > 1
     assert resident_megabytes(2 ** 22 + 1) != resident_megabytes(2 ** 22 + 1)  # NaN: no such
+
+
+def test_cpu_time_of_a_process_is_known():
+    # in ticks of a hundredth of a second
+    assert abs(cpu_seconds() - time.process_time()) < 0.1
+    assert cpu_seconds(os.getpid()) > 0
+    assert cpu_seconds(2 ** 22 + 1) != cpu_seconds(2 ** 22 + 1)  # NaN: no such

@@ -26,7 +26,8 @@ import rclpy
 
 
 def test_what_nobody_wants_is_not_computed():
-    with running(outputs=['depth_refined/camera_info']) as (process, bench):
+    with running(*parameters(lazy='false'), outputs=['depth_refined/camera_info']) as (
+            process, bench):
         bench.refines('depth_refined/camera_info')
         assert process.output.count('compiling or loading the kernels') == 1
         for subscription in bench.subscriptions.values():

@@ -25,7 +25,14 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from stereo_msgs.msg import DisparityImage
 
 from graph_depth_refiner.lab.benchmarks.feeder import messages
-from graph_depth_refiner.messages.conversions import decode_depth, decode_disparity
+from graph_depth_refiner.messages.assembly import output_topics
+from graph_depth_refiner.messages.conversions import (
+    decode_compressed_depth,
+    decode_compressed_image,
+    decode_depth,
+    decode_disparity,
+    decode_image,
+)
 from graph_depth_refiner.messages.outgoing import image_fields
 from graph_depth_refiner.ros.messages import filled
 
@@ -89,6 +96,27 @@ def test_compressed(started):
     depth = decode_depth(answer, 10 ** 6)[0]
     np.testing.assert_allclose(depth[KNOWN], 2, atol=0.1)
     assert (depth[~KNOWN] == 0).all()
+
+
+@pytest.mark.parametrize('started', [(
+    {'compressed_outputs': True, 'depth_image_transport': 'compressedDepth'},
+    {'image': Image, 'depth/compressedDepth': CompressedImage, 'camera_info': CameraInfo},
+    [topic for base in ('depth_refined/image', 'depth_refined/provenance', 'normals/image_color')
+     for topic in output_topics(False, compressed=True) if topic.startswith(base)])],
+    indirect=True)
+def test_compressed_outputs(started):
+    found = started.refines('normals/image_color/compressed')
+    stamp = Time.from_msg(found.header.stamp).nanoseconds
+    started.wait_for(lambda: all(stamp in heard for heard in started.heard.values()), 'the rest')
+    answers = {topic: heard[stamp] for topic, heard in started.heard.items()}
+    assert len(answers) == 6
+    np.testing.assert_array_equal(
+        decode_compressed_depth(answers['depth_refined/image/compressedDepth'], 10 ** 6)[0],
+        decode_depth(answers['depth_refined/image'], 10 ** 6)[0])
+    for base, mean in ('depth_refined/provenance', 0), ('normals/image_color', 3):  # of 255
+        packed = decode_compressed_image(answers[f'{base}/compressed'], 10 ** 6)
+        plain = decode_image(answers[base], 10 ** 6)
+        assert np.abs(packed.astype(int) - plain).mean() <= mean
 
 
 @pytest.mark.parametrize('started', [(

@@ -16,13 +16,14 @@
 import threading
 
 from geometry_msgs.msg import PoseStamped
-from node_bench import Bench
+from node_bench import Bench, frame
 import pytest
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 
+from graph_depth_refiner.lab.benchmarks.feeder import messages
 from graph_depth_refiner.ros.nodes import RefinerNode
 
 FAILURES = 3
@@ -115,3 +116,57 @@ def test_poses_reach_the_refiner(node_and_bench):
     assert not poses or poses[-1] is None
     bench.wait_for(sent_with_pose, 'a frame with a pose')
     assert poses[-1][0, 3] == 7
+
+
+def test_inputs_are_subscribed_to_only_while_an_output_is_wanted(node_and_bench):
+    node, bench = node_and_bench
+    pipeline = node.pipeline
+    bench.refines()
+    received = pipeline.inputs['depth'].watch.received
+    for subscription in bench.subscriptions.values():
+        bench.node.destroy_subscription(subscription)
+    bench.wait_for(lambda: not bench.publishers['depth'].get_subscription_count(), 'the end')
+    assert not pipeline.listening
+    assert not any(p.get_subscription_count() for p in bench.publishers.values())
+    bench.wait_for(
+        lambda: 'nobody listens' in bench.diagnostics.get('Inputs', {}).get('', ''), 'a word')
+    bench.send()
+    bench.spin(0.3)
+    assert pipeline.inputs['depth'].watch.received == received
+    assert sum(pipeline.accounts().values()) == 2 * received  # nothing is lost unexplained
+
+    bench._subscribe('points')
+    bench.refines('points')
+    assert pipeline.inputs['depth'].watch.received > received
+
+
+def test_inputs_are_always_subscribed_to_where_not_lazy(node_and_bench):
+    node, bench = node_and_bench
+    node.set_parameters([Parameter('lazy', value=False)])
+    for subscription in bench.subscriptions.values():
+        bench.node.destroy_subscription(subscription)
+    bench.wait_for(lambda: not node.pipeline.outputs.any_wanted(), 'the end')
+    before = node.pipeline.inputs['depth'].watch.received
+    bench.wait_for(
+        lambda: bench.send() and not bench.spin(0.1) and
+        node.pipeline.inputs['depth'].watch.received > before, 'a message')
+    node.set_parameters([Parameter('lazy', value=True)])
+    assert not node.pipeline.listening
+
+
+@pytest.mark.parametrize('choice', ['pass', 'wait'])
+def test_frames_that_come_while_kernels_load(node_and_bench, choice):
+    node, bench = node_and_bench
+    bench.refines()
+    bench.wait_for(lambda: not node.pipeline.worker.load, 'a rest')
+    node.set_parameters([Parameter('while_loading', value=choice)])
+    processor = node.pipeline.processor
+    processor.preparing = True
+    before = processor.ledger.snapshot()
+    came = bench.refines()
+    after = processor.ledger.snapshot()
+    assert (after['refined'] > before['refined']) == (choice == 'wait')
+    assert (after.get('passed', 0) > 0) == (choice == 'pass')
+    if choice == 'pass':
+        sent = messages(frame())['depth']
+        assert came.data == sent.data

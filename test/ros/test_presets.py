@@ -14,6 +14,7 @@
 """The files of config/ say only what the node understands."""
 
 from dataclasses import fields
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,6 +24,7 @@ import yaml
 from graph_depth_refiner.config import NodeConfig, preset
 
 CONFIG = Path(__file__).parents[2] / 'config'
+SHOWN = {'image', 'depth', 'depth_refined/image', 'normals/image_color', 'points'}
 
 
 def settings(path):
@@ -58,7 +60,26 @@ def test_rviz_shows_what_there_is():
     shown = {
         display['Topic']['Value'] for display in layout['Visualization Manager']['Displays']
         if 'Topic' in display}
-    assert shown == {'image', 'depth', 'depth_refined/image', 'normals/image_color', 'points'}
+    assert shown == SHOWN
+    # a wider median makes RViz round the range of float images to whole metres
+    windows = {display.get('Median window', 1) for display in
+               layout['Visualization Manager']['Displays']}
+    assert windows == {1}
+
+
+def panels(tree):
+    """Return the panels of a Foxglove layout, from top left to bottom right."""
+    if isinstance(tree, str):
+        return [tree]
+    return panels(tree['first']) + panels(tree['second'])
+
+
+def test_foxglove_shows_what_there_is():
+    layout = json.loads((CONFIG / 'foxglove.json').read_text())
+    panel = layout['configById']
+    assert sorted(panels(layout['layout'])) == sorted(panel)
+    pictures = [one['imageMode']['imageTopic'] for one in panel.values() if 'imageMode' in one]
+    assert {name.removeprefix('/') for name in [*pictures, *panel['3D!points']['topics']]} == SHOWN
 
 
 @pytest.mark.parametrize('path', sorted(CONFIG.glob('*.xml')), ids=lambda path: path.stem)

@@ -163,6 +163,15 @@ def test_an_unsuitable_python_is_said_in_one_sentence(tmp_path):
                            f'{old}, got Python 3.8.18\n')
 
 
+@pytest.mark.parametrize('there, pins', [
+    ({'numpy': '1.21.5', 'lark': '1.0'}, ['tqdm==1', 'numpy==1.21.5']),
+    ({'tqdm': '4'}, ['numba==0.68.1', 'llvmlite==0.50.0', 'numpy==2.4.6', 'lark==1.3.1'])])
+def test_numba_follows_the_numpy_that_is_there(monkeypatch, there, pins):
+    monkeypatch.setattr(pip_install, '_installed', there.get)
+    assert pip_install.kept_pins([
+        'numba==0.68.1', 'llvmlite==0.50.0', 'numpy==2.4.6', 'lark==1.3.1', 'tqdm==1']) == pins
+
+
 def test_every_requirement_names_its_module():
     lines = (ROOT / 'scripts' / 'requirements.txt').read_text().splitlines()
     requirements = [line for line in lines if line and not line.startswith('#')]

@@ -24,6 +24,7 @@ that a kernel may import. This has to be settled before the first kernel is made
 from __future__ import annotations
 
 import hashlib
+from importlib import metadata
 import os
 from pathlib import Path
 import sys
@@ -37,7 +38,7 @@ COMPILED_IN = ('core/**/*.py', 'frame.py', 'messages/*_numba.py', 'lab/**/*_numb
 
 def settle() -> None:
     """Tell numba, loaded or not, to keep kernels in the folder of the present sources."""
-    folder, name = _folder(), key(PACKAGE)
+    folder, name = _folder(), key(PACKAGE) + _threads()
     if folder.name != name:  # else a parent process has settled it
         folder /= name
     os.environ[VARIABLE] = str(folder)
@@ -52,6 +53,16 @@ def key(package: Path) -> str:
     for path in sorted(path for pattern in COMPILED_IN for path in package.glob(pattern)):
         digest.update(path.relative_to(package).as_posix().encode() + b'\0' + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _threads() -> str:
+    """Return what tells numbers of threads apart in numba 0.55, where more than compiled crash."""
+    try:
+        if not metadata.version('numba').startswith('0.55.'):
+            return ''
+    except metadata.PackageNotFoundError:
+        return ''
+    return '-' + (os.environ.get('NUMBA_NUM_THREADS') or str(len(os.sched_getaffinity(0))))
 
 
 def _folder() -> Path:

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import time
 from typing import Any
 
@@ -25,15 +26,17 @@ from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 
 from graph_depth_refiner.lab.benchmarks.feeder import STAMP
-from graph_depth_refiner.messages.assembly import output_topics, OUTPUTS
+from graph_depth_refiner.messages.assembly import OUTPUTS
 from graph_depth_refiner.ros.messages import message_type
+
+FATES = ('received', 'refined', 'passed', 'waiting', 'in work')  # besides what is dropped
 
 
 class Listener:
     """Takes messages as bytes: what it costs to unpack them is the reader's affair."""
 
-    def __init__(self) -> None:
-        """Subscribe."""
+    def __init__(self, topics: Sequence[str]) -> None:
+        """Subscribe to some outputs."""
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self._node = rclpy.create_node('listener')
         self._executor = SingleThreadedExecutor()
@@ -41,7 +44,12 @@ class Listener:
         self.arrivals: dict[str, dict[float, float]] = {}  # by topic: stamp -> time
         self.accounts: dict[str, int] = {}
         self.shedding_stage = 0
-        for topic in output_topics(disparity=False):
+        self.threads = 0
+        self.reports = 0  # on /diagnostics so far
+        for topic in topics:
+            if topic not in OUTPUTS:
+                raise ValueError(
+                    f'outputs: expected some of {", ".join(OUTPUTS)}, got {topic!r}')
             self._subscribe(topic)
         self._node.create_subscription(DiagnosticArray, '/diagnostics', self._diagnosed, 10)
 
@@ -72,6 +80,10 @@ class Listener:
                     f'{", ".join(silent)}')
             self._executor.spin_once(0.1)
 
+    def unexplained(self) -> int:
+        """Return how many depth messages came to the node of which it does not tell the fate."""
+        return 2 * self.accounts.get('received', 0) - sum(self.accounts.values())
+
     def _subscribe(self, topic: str) -> None:
         times = self.arrivals[topic] = {}
 
@@ -88,8 +100,11 @@ class Listener:
         for status in array.status:
             if not status.name.endswith('Refinement'):
                 continue
+            self.reports += 1
             for pair in status.values:
-                if pair.key in ('received', 'refined') or pair.key.startswith('dropped: '):
+                if pair.key in FATES or pair.key.startswith('dropped: '):
                     self.accounts[pair.key] = int(pair.value)
                 elif pair.key == 'shedding stage':
                     self.shedding_stage = int(pair.value)
+                elif pair.key == 'threads':
+                    self.threads = int(pair.value)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, ExitStack
 import json
 import os
 from pathlib import Path
@@ -32,12 +32,15 @@ import numpy as np
 
 from graph_depth_refiner.cli.table import format_figures
 from graph_depth_refiner.lab.benchmarks.listener import Listener
-from graph_depth_refiner.ros.memory import keep_freed_memory, resident_megabytes
+from graph_depth_refiner.messages.assembly import output_topics
+from graph_depth_refiner.ros.memory import cpu_seconds, keep_freed_memory, resident_megabytes
 
 FRAMES = 45  # rendered beforehand, played there and back
 WARM_UP = 10.0  # seconds of refined frames before anything counts
 PATIENCE = 120.0  # seconds for rendering and, the first time ever, for compiling
+RECOVERY = 30.0  # seconds that the node has to take up all work again once the hogs have ended
 PROFILE = 'fastdds_large_messages.xml'
+HOG = 'while True: pass'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--dds', choices=('large', 'default'), default='large',
         help='Fast DDS with the profile for large messages or as it comes')
     parser.add_argument(
+        '--hogs', type=int, default=0, metavar='N',
+        help='processes that keep a core busy meanwhile; after that, how long the node takes to '
+        'do all work again')
+    parser.add_argument(
+        '--outputs', nargs='+', metavar='TOPIC', default=output_topics(disparity=False),
+        help='outputs that are listened to (default: all)')
+    parser.add_argument(
         '--set', metavar='NAME=VALUE', action='append', default=[],
         help='parameter of the node, may be repeated')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures here')
@@ -61,6 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0 if the node kept up."""
     width, height = size(args.size)
+    if args.hogs < 0:
+        raise ValueError(f'hogs: expected at least 0, got {args.hogs}')
     environment(args.dds)
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,10 +84,13 @@ def run(args: argparse.Namespace) -> int:
         node = [sys.executable, '-m', 'graph_depth_refiner.ros.refiner_node', '--ros-args']
         for setting in args.set:
             node += ['-p', setting.replace('=', ':=', 1)]
-        with process(feeder), process(node) as refiner, Listener() as listener:
+        with process(feeder), process(node) as refiner, Listener(args.outputs) as listener:
             listener.wait_for_frames(PATIENCE)
-            listener.listen(WARM_UP)
-            figures = measure(listener, refiner.pid, args.seconds)
+            with hogs(args.hogs):
+                listener.listen(WARM_UP)
+                figures = measure(listener, refiner.pid, args.seconds)
+            if args.hogs:
+                figures['recovery_seconds'] = recovery(listener)
         sent = np.array(json.loads(sent_file.read_text()))
     figures = summary(figures, sent, args)
     print(format_figures(figures))
@@ -126,13 +141,34 @@ def process(command: list[str]) -> Iterator[subprocess.Popen]:
             running.wait()
 
 
+@contextmanager
+def hogs(number: int) -> Iterator[None]:
+    """Keep so many cores busy."""
+    with ExitStack() as running:
+        for _ in range(number):
+            running.enter_context(process([sys.executable, '-c', HOG]))
+        yield
+
+
+def recovery(listener: Listener) -> float | None:
+    """Return the seconds until the node sheds nothing, None where it does not come to that."""
+    start = time.monotonic()
+    while time.monotonic() < start + RECOVERY:
+        reports = listener.reports
+        while listener.reports == reports:  # what was said before says nothing
+            listener.listen(0.1)
+        if listener.shedding_stage == 0:
+            return round(time.monotonic() - start, 1)
+    return None
+
+
 def measure(listener: Listener, pid: int, seconds: float) -> dict[str, Any]:
     """Listen for a while; return what was seen, and the memory of the node."""
     before = dict(listener.accounts)
-    rss_start = resident_megabytes(pid)
+    rss_start, cpu_start = resident_megabytes(pid), cpu_seconds(pid)
     start = time.time()
     listener.listen(seconds)
-    end = time.time()
+    end, cpu = time.time(), cpu_seconds(pid) - cpu_start
     listener.listen(1.5)  # frames on their way, and the accounts of the last second
     return {
         'start': start, 'end': end, 'arrivals': listener.arrivals,
@@ -141,7 +177,8 @@ def measure(listener: Listener, pid: int, seconds: float) -> dict[str, Any]:
             name.removeprefix('dropped: '): count - before.get(name, 0)
             for name, count in listener.accounts.items() if name.startswith('dropped: ')},
         'received': listener.accounts.get('received', 0) - before.get('received', 0),
-        'shedding_stage': listener.shedding_stage,
+        'shedding_stage': listener.shedding_stage, 'threads': listener.threads, 'cpu': cpu,
+        'unexplained': listener.unexplained(),
     }
 
 
@@ -153,21 +190,27 @@ def summary(seen: dict[str, Any], sent: np.ndarray, args: argparse.Namespace) ->
     period = 1e3 / args.hz
     figures = {
         'size': args.size, 'hz': args.hz, 'seconds': args.seconds, 'dds': args.dds,
+        'hogs': args.hogs,
         'sent': len(counted),
         'received': seen['received'],  # by the node, over the whole seconds of its reports
         'refined': int(np.isfinite(depth).sum()),
         'refined_all_outputs': int(np.isfinite(last).sum()),
         'drops': seen['drops'],
+        'unexplained': seen['unexplained'],
         'shedding_stage': seen['shedding_stage'],
+        'threads': seen['threads'],  # of the last frame
+        'cpu_ms_per_frame': round(1e3 * seen['cpu'] / max(1, np.isfinite(depth).sum()), 1),
         'rss_mb_start': round(seen['rss_mb_start'], 1),
         'rss_mb_end': round(seen['rss_mb_end'], 1),
         'period_ms': round(period, 1),
     }
     for name, values in (('latency_ms', depth), ('latency_all_outputs_ms', last)):
         values = values[np.isfinite(values)]
-        for percent in (50, 99):
+        for percent in (50, 95, 99):
             value = float(np.percentile(values, percent)) if values.size else None
             figures[f'{name}_p{percent}'] = None if value is None else round(value, 1)
+    if 'recovery_seconds' in seen:
+        figures['recovery_seconds'] = seen['recovery_seconds']
     return figures
 
 

@@ -21,8 +21,9 @@ from dataclasses import replace
 import json
 from pathlib import Path
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
+import cv2
 import numpy as np
 
 from graph_depth_refiner.cli.main import add_config_arguments, config_from
@@ -35,8 +36,10 @@ from graph_depth_refiner.core.minimise import data_weight, minimise
 from graph_depth_refiner.core.observation import observe
 from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.frame import Frame
+from graph_depth_refiner.lab.benchmarks.cpu_time import CpuTimes, one_thread
 from graph_depth_refiner.lab.benchmarks.stream_scores import (
     CAP,
+    FIRST,
     plane_fit_normals,
     REGIONS,
     Scores,
@@ -54,6 +57,7 @@ from graph_depth_refiner.lab.synthetic.stream import (
 from graph_depth_refiner.refiner import DepthRefiner
 
 STEPS = (5, 10, 20)
+BILATERAL_SIDE = 9  # pixels, of the window of the filter that a frame is compared with
 COLUMNS = {
     'method': 'method', 'depth_error_percent': 'depth %', 'depth_rms_percent': 'rms %',
     'normal_error_deg': 'normal deg', 'normal_median_deg': 'median deg',
@@ -74,6 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--room', default=COMMAND_ROOM, choices=ROOMS,
                         help='what is in it (default: %(default)s)')
     parser.add_argument('--methods', nargs='+', metavar='NAME', help='default: all')
+    parser.add_argument(
+        '--cpu-repeat', type=int, default=3, metavar='N',
+        help='times the stream is refined once more on one thread, for its CPU time '
+        '(default: %(default)s)')
     parser.add_argument(
         '--no-reference', action='store_true', help='do not time the plain autograd step')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the records here')
@@ -105,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
                            for record in records]))
     print_regions(records)
     print_stages(records)
+    print_cpu(records, views, config, args.cpu_repeat)
     if reference:
         print_reference(records, args.size, reference())
     if args.json:
@@ -121,39 +130,52 @@ def _evaluated(name: str, views: list[View], config: RefinerConfig,
     return scores[name].record(name, scores.get(without_past))
 
 
-def _follow(method: Callable[[Frame], tuple], views: list[View]) -> Scores:
+class Result(NamedTuple):
+    """What a method makes of a frame; normals of None are fitted to the depth."""
+
+    depth: np.ndarray
+    normals: np.ndarray | None = None
+    stages: dict[str, float] = {}
+    cpu_stages: dict[str, float] = {}
+    hit_rate: float = 0.0
+
+
+Method = Callable[[Frame], Result]
+
+
+def _follow(method: Method, views: list[View]) -> Scores:
     """Let a method see the stream, frame after frame as from a camera, and score it then."""
     results = []
     for view in views:
         start = time.perf_counter()
         result = method(view.frame)
-        results.append((1e3 * (time.perf_counter() - start), *result))
+        results.append((1e3 * (time.perf_counter() - start), result))
     scores = Scores()
-    for index, (view, (spent, depth, normals, stages, hits)) in enumerate(
-            zip(views, results, strict=True)):
+    for index, (view, (spent, result)) in enumerate(zip(views, results, strict=True)):
+        normals = result.normals
         if normals is None:  # not part of the method, and not of its time
-            normals = plane_fit_normals(depth, view.frame.intrinsics)
-        scores.add(index, view, depth, normals, spent, stages, hits)
+            normals = plane_fit_normals(result.depth, view.frame.intrinsics)
+        scores.add(index, view, result.depth, normals, spent, result.stages, result.hit_rate)
     return scores
 
 
 def _as_it_is(config: RefinerConfig) -> Callable:
-    return lambda frame: (frame.depth, None, {}, 0.0)
+    return lambda frame: Result(frame.depth)
 
 
 def _realsense(config: RefinerConfig) -> Callable:
     camera_filter = RealsenseFilter()
-    return lambda frame: (camera_filter.filter(frame.depth), None, {}, 0.0)
+    return lambda frame: Result(camera_filter.filter(frame.depth))
 
 
 def _ours(odometry: bool, **values: Any) -> Callable:
     def make(config: RefinerConfig) -> Callable:
         refiner = DepthRefiner(config.with_values(**values))
 
-        def method(frame: Frame) -> tuple:
+        def method(frame: Frame) -> Result:
             refined = refiner.refine(frame if odometry else replace(frame, pose=None))
-            return (refined.depth, refined.normals, refined.milliseconds,
-                    refined.graph_hit_rate)
+            return Result(refined.depth, refined.normals, refined.milliseconds,
+                          refined.cpu_milliseconds, refined.graph_hit_rate)
         return method
     return make
 
@@ -165,7 +187,7 @@ def _unwarped(steps: int) -> Callable:
             'solver.iterations': steps, 'solver.mode': 'realtime', 'solver.scale': 1})
         k, last = kernels.select('cpu', config.backend), {}
 
-        def method(frame: Frame) -> tuple:
+        def method(frame: Frame) -> Result:
             obs = observe(k, frame, config)
             level = downsample(k, obs.d, obs.m, start_noise(k, obs, config), 1)
             if not last:
@@ -178,7 +200,7 @@ def _unwarped(steps: int) -> Callable:
             planes = last['planes']
             known = planes[0] > 0
             depth = np.where(known, 1 / np.where(known, planes[0], 1), np.nan)
-            return depth, camera.normals(planes, frame.intrinsics), {}, 0.0
+            return Result(depth, camera.normals(planes, frame.intrinsics))
         return method
     return make
 
@@ -235,6 +257,45 @@ def print_stages(records: list[dict[str, Any]]) -> None:
     print(format_table(['method', *stages], [
         [record['method'], *(_text(record['stages_ms'].get(name), 1) for name in stages)]
         for record in timed]))
+
+
+def print_cpu(records: list[dict[str, Any]], views: list[View], config: RefinerConfig,
+              repeat: int) -> None:
+    """Print CPU milliseconds of a frame on one thread, and in bilateral filters, by stage."""
+    timed = [record for record in records if record['method'].startswith('ours')]
+    if not (timed and repeat):
+        return
+    times = {record['method']: CpuTimes() for record in timed}
+    bilateral, filled = CpuTimes(), [_without_unknown(view) for view in views]
+    with one_thread():
+        for _ in range(repeat):
+            for name, spent in times.items():
+                spent.follow(METHODS[name][0](config), views)
+            bilateral.follow(_bilateral_filter, filled)
+    filter_ms = bilateral.frame(FIRST)
+    print(f'\nCPU milliseconds on one thread (least of {repeat}, median of the frames); '
+          f'cv2.bilateralFilter (float32, d = {BILATERAL_SIDE}): {filter_ms:.2f}')
+    stages = dict.fromkeys(name for spent in times.values() for name in spent.stages(FIRST))
+    for record in timed:
+        spent = times[record['method']]
+        record |= {'cpu_ms_per_frame': spent.frame(FIRST), 'bilateral_cpu_ms': filter_ms,
+                   'stages_cpu_ms': spent.stages(FIRST)}
+    print(format_table(['method', 'frame', 'bilaterals', *stages], [
+        [record['method'], _text(record['cpu_ms_per_frame'], 2),
+         _text(record['cpu_ms_per_frame'] / filter_ms, 2),
+         *(_text(record['stages_cpu_ms'].get(name), 2) for name in stages)]
+        for record in timed]))
+
+
+def _bilateral_filter(frame: Frame) -> Result:
+    """Smooth the depth by OpenCV's bilateral filter; its time does not depend on its widths."""
+    return Result(cv2.bilateralFilter(frame.depth, BILATERAL_SIDE, 0.05, 3.0))
+
+
+def _without_unknown(view: View) -> View:
+    """Return a view whose depth is 0 where it is unknown, which the bilateral filter needs."""
+    depth = np.nan_to_num(view.frame.depth)
+    return replace(view, frame=replace(view.frame, depth=depth))
 
 
 def _reference(size: str) -> Callable[[], float]:

@@ -28,7 +28,7 @@ from graph_depth_refiner.lab.soak.bad_messages import BAD, BAD_COMPRESSED
 from graph_depth_refiner.lab.soak.camera import Camera, KINDS, SIZES
 from graph_depth_refiner.lab.soak.ledger import GOOD, LONE
 from graph_depth_refiner.lab.soak.remote import bad_setting, good_setting, Remote
-from graph_depth_refiner.messages.assembly import OUTPUTS
+from graph_depth_refiner.messages.assembly import output_topics, OUTPUTS
 from graph_depth_refiner.ros.messages import message_type
 
 MAIN_OUTPUT = 'depth_refined/image'  # always listened to
@@ -167,7 +167,7 @@ def subscribers(camera: Camera, remote: Remote, rng: Random, seconds: float) -> 
 
     def each() -> None:
         if rng.random() < 0.2:
-            topic = rng.choice([t for t in OUTPUTS if t not in (MAIN_OUTPUT, 'disparity_refined')])
+            topic = rng.choice([t for t in output_topics(False) if t != MAIN_OUTPUT])
             if topic in heard:
                 camera.node.destroy_subscription(heard.pop(topic))
             else:

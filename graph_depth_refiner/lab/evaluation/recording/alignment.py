@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import math
 
 import cv2
@@ -34,6 +35,9 @@ LEAST_PIXELS = 200  # of a coarse grid that have to agree
 LEAST_SHARE = 0.35  # of the pixels that meet a measured one, of frames far apart
 NEIGHBOUR_SHARE = 0.3  # the same of one frame and the next
 STILL = 2e-5  # metres and radians; a smaller step is none
+# Known poses are kept if aligning lowers the squared distances, in deviations, by less than this
+# for a pixel (median of the frames): it would fit the noise. Exact poses leave 0.01 to lower.
+POSE_DOUBT = 0.02
 FARTHEST = 0.06  # metres that an alignment may lie from a known pose
 JUMP = 0.05  # of the depth, between neighbours that have no common normal
 NORMAL_STEP = 3  # px to either side, for normals
@@ -57,33 +61,47 @@ class Aligner:
 
     def align(self, frame: Frame, guess: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the motion 4 4 from a frame to the target, and the share of it that agrees."""
-        source, source_grey = _points(frame.depth, frame.intrinsics), grey(frame)
-        stride = math.ceil(math.sqrt(frame.depth.size / ALIGNED))  # px
+        equations = self._equations(frame)
         motion, share = guess.copy(), 0.0
         for gate in GATES:
-            squares, gradient, agreeing, met = kernels.point_to_plane_equations(
-                source, source_grey, self._points, self._normals, self._grey, *self._gradients,
-                motion, self._camera, gate, NOISE_GROWTH, IMAGE_WEIGHT, stride)
+            squares, gradient, agreeing, met = equations(motion, gate)
             if agreeing < LEAST_PIXELS:
                 return guess, 0.0
-            squares += np.diag(np.full(6, 1e-6 * np.trace(squares)))
-            step = -np.linalg.solve(squares, gradient)
+            step = -_solved(squares, gradient)
             motion = _exponential(step) @ motion
             share = agreeing / met
             if np.abs(step).max() < STILL:
                 break
         return motion, share
 
+    def doubt(self, frame: Frame, motion: np.ndarray) -> tuple[float, float]:
+        """Return by how much aligning would lower the squares of a pixel, and what agrees."""
+        squares, gradient, agreeing, met = self._equations(frame)(motion, GATES[-1])
+        if agreeing < LEAST_PIXELS:
+            return math.inf, 0.0
+        return float(gradient @ _solved(squares, gradient)) / agreeing, agreeing / met
+
+    def _equations(self, frame: Frame) -> Callable:
+        """Return the normal equations of a frame as a function of motion and gate."""
+        source, source_grey = _points(frame.depth, frame.intrinsics), grey(frame)
+        stride = math.ceil(math.sqrt(frame.depth.size / ALIGNED))  # px
+        return lambda motion, gate: kernels.point_to_plane_equations(
+            source, source_grey, self._points, self._normals, self._grey, *self._gradients,
+            motion, self._camera, gate, NOISE_GROWTH, IMAGE_WEIGHT, stride)
+
 
 def motions_to(recording: Recording, target: int, others: range) -> dict[int, np.ndarray]:
     """
     Return the motions 4 4 of later frames to a target, those that could be aligned.
 
-    A known pose is the guess; else the last motion goes on, and the first frame that is lost
-    ends the search.
+    Known poses are kept if they fit, else each is a guess; without, the last motion goes on, and
+    the first frame that is lost ends the search.
     """
     here = recording.frame(target)
     aligner = Aligner(here)
+    fitting = _fitting_poses(recording, here, others, aligner)
+    if fitting is not None:
+        return fitting
     found: dict[int, np.ndarray] = {}
     last = before = np.eye(4)
     for number in others:
@@ -103,6 +121,19 @@ def motions_to(recording: Recording, target: int, others: range) -> dict[int, np
         before, last = last, motion
         found[number] = motion
     return found
+
+
+def _fitting_poses(recording: Recording, here: Frame, others: range, aligner: Aligner
+                   ) -> dict[int, np.ndarray] | None:
+    """Return the motions 4 4 of known poses if aligning would hardly change the fit, or None."""
+    frames = {number: recording.frame(number) for number in others}
+    if here.pose is None or not frames or any(one.pose is None for one in frames.values()):
+        return None
+    motions = {k: np.linalg.inv(here.pose) @ frame.pose for k, frame in frames.items()}
+    doubts = {k: aligner.doubt(frame, motions[k]) for k, frame in frames.items()}
+    if np.median([doubt for doubt, _ in doubts.values()]) > POSE_DOUBT:
+        return None
+    return {k: motion for k, motion in motions.items() if doubts[k][1] >= LEAST_SHARE}
 
 
 def steps(recording: Recording, last: int) -> dict[int, np.ndarray]:
@@ -215,6 +246,11 @@ def _cross_normals(depth: np.ndarray, space: np.ndarray) -> np.ndarray:
     away = (cross * space[s:-s, s:-s]).sum(-1, keepdims=True) > 0
     found[s:-s, s:-s] = np.where(away, -cross, cross)
     return found
+
+
+def _solved(squares: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Solve the normal equations, slightly damped."""
+    return np.linalg.solve(squares + np.diag(np.full(6, 1e-6 * np.trace(squares))), gradient)
 
 
 def _exponential(step: np.ndarray) -> np.ndarray:

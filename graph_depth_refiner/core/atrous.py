@@ -1,0 +1,56 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Edge-avoiding a-trous smoothing of planes: wide windows where one plane explains them.
+
+Every pass fits a plane to five by five pixels, twice as far apart as in the pass before (the
+a-trous wavelet of Dammertz, Sewtz, Hanika & Lensch 2010, with planes instead of values), so that
+three passes reach 28 pixels for the price of one small window. A pixel counts as far as its
+plane and that of the centre predict each other to within the noise. How many do is the test
+whether one plane explains the window: where it does not, things are curved or cluttered, and
+the plane stays as it was. Slopes gain most from distance, so they are taken over sooner than
+values.
+"""
+
+from __future__ import annotations
+
+from graph_depth_refiner.core.kernels import Array, Kernels
+
+RADIUS = 2  # samples on either side
+FADE = 1.2  # samples: standard deviation of the weight by distance
+FIRST_SPACING = 2  # pixels between samples in the first pass
+WIDTH = 3.0  # standard deviations beyond which a pixel is of another surface
+AVERAGED = 12.0  # pixels that a plane is an average of before the first pass,
+GAIN = 4.0  # and how many times more after each pass
+RIDGE = 0.05  # squared spacings: keeps slopes as they were where few pixels count
+# share of the window that counts: none of the fit is taken below the first, all beyond the second
+SLOPE_SHARE = (0.35, 0.55)
+VALUE_SHARE = (0.45, 0.65)
+
+
+def smooth_planes(k: Kernels, planes: Array, weight: Array, sigma: Array, independent: float,
+                  passes: int) -> Array:
+    """
+    Return planes, 3 H W, smoothed wherever wide windows are planar to within the noise.
+
+    weight, H W, is what a pixel counts for in fits, 0 leaves its plane as it is; sigma, H W, the
+    standard deviation of the data, `independent` the share of its variance that differs from
+    pixel to pixel and has been averaged already.
+    """
+    averaged, spacing = AVERAGED, FIRST_SPACING
+    for _ in range(passes):
+        left = (1 - independent + independent / averaged) ** 0.5
+        planes = k.atrous_pass(planes, weight, WIDTH * left * sigma, spacing)
+        averaged, spacing = GAIN * averaged, 2 * spacing
+    return planes

@@ -1,0 +1,67 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Edge-avoiding a-trous smoothing of planes: the reference on any torch device."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from graph_depth_refiner.core import atrous as stage
+from graph_depth_refiner.core.neighbours_torch import neighbour
+
+_NOTHING = 1e-12
+
+
+def atrous_pass(planes: torch.Tensor, weight: torch.Tensor, width: torch.Tensor, spacing: int
+                ) -> torch.Tensor:
+    """
+    Return planes, 3 H W, after one pass with samples so many pixels apart.
+
+    weight, H W, is 0 where a plane stays as it is; width, H W, the inverse depth beyond which
+    a pixel is of another surface.
+    """
+    d, ux, uy = planes
+    inverse, ridge = 1 / width.clamp(min=_NOTHING), stage.RIDGE * spacing * spacing
+    n, full, sx, sy, sd, sxx, sxy, syy, sxd, syd = torch.zeros((10, *d.shape), device=d.device)
+    steps = range(-stage.RADIUS, stage.RADIUS + 1)
+    for v in steps:
+        for u in steps:
+            dy, dx = v * spacing, u * spacing
+            there = neighbour(planes, dy, dx)  # 3 H W
+            w = neighbour(weight, dy, dx) * math.exp(-0.5 * (v * v + u * u) / stage.FADE ** 2)
+            off = there[0] - d
+            e = torch.maximum((off - ux * dx - uy * dy).abs(),
+                              (off - there[1] * dx - there[2] * dy).abs()) * inverse
+            a = (1 - e.square()).clamp(min=0).square() * w
+            n, full, sx, sy, sd = n + a, full + w, sx + a * dx, sy + a * dy, sd + a * off
+            sxx, sxy, syy = sxx + a * (dx * dx), sxy + a * (dx * dy), syy + a * (dy * dy)
+            sxd, syd = sxd + a * off * dx, syd + a * off * dy
+    share = 1 / (n + _NOTHING)
+    mx, my, md = sx * share, sy * share, sd * share
+    xx, yy = sxx * share - mx * mx + ridge, syy * share - my * my + ridge
+    xy = sxy * share - mx * my
+    xd, yd = sxd * share - mx * md + ridge * ux, syd * share - my * md + ridge * uy
+    scale = 1 / (xx * yy - xy * xy)
+    px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
+    counts = torch.where(weight > 0, n / (full + _NOTHING), 0)
+    value, slope = _rising(counts, stage.VALUE_SHARE), _rising(counts, stage.SLOPE_SHARE)
+    return torch.stack((
+        d + value * (md - px * mx - py * my), ux + slope * (px - ux), uy + slope * (py - uy)))
+
+
+def _rising(share: torch.Tensor, limits: tuple[float, float]) -> torch.Tensor:
+    """Return 0 below the first limit, 1 beyond the second, linear between."""
+    return ((share - limits[0]) / (limits[1] - limits[0])).clamp(0, 1)
