@@ -22,7 +22,7 @@ import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.kernels import Array, Kernels, Number
-from graph_depth_refiner.core.noise import fused_sigma, NoiseModel
+from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import color_planes, guide_image, Observation
 from graph_depth_refiner.frame import Intrinsics
 
@@ -96,7 +96,6 @@ def downsample(k: Kernels, d: Array, frames: Array, noise: NoiseModel, scale: in
         d, frames = k.merge_blocks(d, frames, SUPPORT * unit)
         scale //= 2
     behind = k.positive_median(frames, 1.0)
-    sigma = fused_sigma(noise, d, frames)
     # what will be filled has no deviation of its own, and none at all where all is a share
-    return Level(d, frames, k.where(d > 0, sigma, 0 * sigma + unit), unit,
+    return Level(d, frames, k.known_sigma(noise, d, frames, unit), unit,
                  k.fused_unit(noise, typical, behind), independent)

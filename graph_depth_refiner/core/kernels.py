@@ -137,6 +137,7 @@ class Kernels(NamedTuple):
     positive_median: PositiveMedian
     known_median: Callable[[Array, Array], Number]
     fused_unit: Callable[[NoiseModel, Number, Number], Number]
+    known_sigma: Callable[[NoiseModel, Array, Array, Number], Array]
     learn_noise: Callable[[NoiseModel, Array, Array, Array, Array, float], NoiseModel]
     # resolution
     merge_blocks: Callable[[Array, Array, float], tuple[Array, Array]]
@@ -232,6 +233,7 @@ def numba_kernels() -> Kernels:
         positive_median=statistics.positive_median,
         known_median=statistics.known_median,
         fused_unit=noise.fused_unit,
+        known_sigma=partial(noise.known_sigma, np.where),
         learn_noise=noise.learn_noise,
         merge_blocks=downsampling_numba.merge_blocks,
         upsample_planes=upsampling_numba.upsample_planes,
@@ -323,6 +325,7 @@ def torch_kernels(device: str) -> Kernels:
         positive_median=statistics_torch.positive_median,
         known_median=statistics_torch.known_median,
         fused_unit=noise.fused_sigma,
+        known_sigma=partial(noise.known_sigma, torch.where),
         learn_noise=noise_torch.learn_noise,
         merge_blocks=downsampling_torch.merge_blocks,
         upsample_planes=upsampling_torch.upsample_planes,
@@ -382,9 +385,11 @@ def triton_kernels(device: str) -> Kernels:
         positive_median=statistics_triton.positive_median,
         known_median=statistics_triton.known_median,
         learn_noise=noise_triton.learn_noise,
+        known_sigma=noise_triton.known_sigma,
         merge_blocks=downsampling_triton.merge_blocks,
         upsample_planes=upsampling_triton.upsample_planes,
         build_graph=patch_graph_triton.build_graph,
+        band_changes=patch_graph_triton.band_changes,
         renew_graph=patch_graph_triton.renew_graph,
         first_slopes=local_planes_triton.first_slopes,
         fit_local_planes=local_planes_triton.fit_local_planes,

@@ -30,11 +30,12 @@ from what a plane leaves over in small windows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from graph_depth_refiner.core.kernels import Array
+from graph_depth_refiner.core.kernels import Array, Number
 from graph_depth_refiner.core.statistics import positive_median, subsample, upper_median
 from graph_depth_refiner.frame import Intrinsics
 
@@ -88,6 +89,13 @@ class NoiseModel:
 def fused_sigma(noise: NoiseModel, d: Array, frames: Array) -> Array:
     """Return the deviation of means d of so many frames; a part is never averaged away."""
     return (noise.share * d + noise.floor) * (COMMON + (1 - COMMON) / frames.clip(1)) ** 0.5
+
+
+def known_sigma(where: Callable[[Array, Array, Array], Array], noise: NoiseModel, d: Array,
+                frames: Array, unit: Number) -> Array:
+    """Return the deviation, H W, of means d of so many frames; a unit where nothing is known."""
+    sigma = fused_sigma(noise, d, frames)
+    return where(d > 0, sigma, 0 * sigma + unit)
 
 
 def fused_unit(noise: NoiseModel, d: float, frames: float) -> float:

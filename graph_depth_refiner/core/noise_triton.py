@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 
 from graph_depth_refiner.core import noise as stage
+from graph_depth_refiner.core.kernels import Number
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.statistics import stride_for
 from graph_depth_refiner.core.statistics_triton import median_of_positive, WARPS
@@ -28,6 +29,7 @@ from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs, scal
 ROOM = 2048  # samples of a bin that its program holds at a time
 _BINS = tl.constexpr(stage.BINS)
 _LEAST_SAMPLES, _NORMAL = tl.constexpr(stage.LEAST_SAMPLES), tl.constexpr(stage.NORMAL)
+_COMMON = tl.constexpr(stage.COMMON)
 _LEAST, _MEMORY = tl.constexpr(stage.LEAST), tl.constexpr(stage.MEMORY)
 
 
@@ -151,3 +153,25 @@ def line_kernel(bins, typical, before, after):
         tl.store(after + 5, p)
         tl.store(after + 6, q)
         tl.store(after + 7, tl.load(before + 7) * _MEMORY + 1.0)
+
+
+def known_sigma(noise: NoiseModel, d: torch.Tensor, frames: torch.Tensor, unit: Number
+                ) -> torch.Tensor:
+    """Return the deviation, H W, of means d of so many frames; a unit where nothing is known."""
+    sigma = torch.empty_like(d)
+    launch(sigma_kernel, programs(d.numel()), d.contiguous(), frames.contiguous(), sigma,
+           scalar(noise.floor, d), scalar(noise.share, d), scalar(unit, d), d.numel(),
+           block=BLOCK)
+    return sigma
+
+
+@triton.jit(do_not_specialize=['size'])
+def sigma_kernel(data, frames, sigma, floor, share, unit, size, block: tl.constexpr):
+    """Write the deviation of every pixel."""
+    place = tl.program_id(0) * block + tl.arange(0, block)
+    valid = place < size
+    d = tl.load(data + place, mask=valid, other=0.0)
+    n = tl.maximum(tl.load(frames + place, mask=valid, other=1.0), 1.0)
+    single = tl.load(share).to(tl.float32) * d + tl.load(floor).to(tl.float32)
+    fused = single * tl.sqrt(1.0 / n * (1 - _COMMON) + _COMMON)
+    tl.store(sigma + place, tl.where(d > 0, fused, tl.load(unit).to(tl.float32)), mask=valid)

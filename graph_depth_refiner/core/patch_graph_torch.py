@@ -120,25 +120,6 @@ def normalise(w: torch.Tensor) -> torch.Tensor:
     return w.mul_(torch.where(total > 0, 1 / total, 0))
 
 
-def renew_graph(before: torch.Tensor, weights: torch.Tensor, guide: torch.Tensor,
-                config: RefinerConfig, build=build_graph
-                ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """
-    Return the guide that a graph is now of, its weights, and the share of it that was kept.
-
-    All of it is built, as asking what has changed would wait; rows that have not keep theirs.
-    """
-    height = guide.shape[-2]
-    changed = band_changes(before, guide) > config.graph.tolerance  # bands
-    changed = changed | (changed.to(guide.dtype).mean() > REBUILD_SHARE)
-    rows = changed.repeat_interleave(BAND)[:height]  # H
-    mixed = torch.where(rows[:, None], guide, before)
-    halo = config.graph.window // 2 + config.graph.patch // 2
-    stale = max_pool1d(rows.to(guide.dtype)[None], 2 * halo + 1, 1, halo)[0]  # H
-    weights = torch.where(stale[:, None] > 0, build(mixed, config), weights)
-    return mixed, weights, 1 - stale.mean()
-
-
 def band_changes(before: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
     """Return the largest mean difference of any tile of each band of rows of two guides."""
     height, width = now.shape[-2:]
@@ -152,3 +133,22 @@ def band_changes(before: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
     rows = (height - BAND * torch.arange(bands, device=now.device)).clamp(max=BAND)
     ends = torch.arange(tiles + 1, device=now.device).mul(width).div(tiles, rounding_mode='floor')
     return (sums / (ends.diff()[:, None, None] * rows)).amax(dim=(0, 1))  # bands
+
+
+def renew_graph(before: torch.Tensor, weights: torch.Tensor, guide: torch.Tensor,
+                config: RefinerConfig, build=build_graph, changes=band_changes
+                ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """
+    Return the guide that a graph is now of, its weights, and the share of it that was kept.
+
+    All of it is built, as asking what has changed would wait; rows that have not keep theirs.
+    """
+    height = guide.shape[-2]
+    changed = changes(before, guide) > config.graph.tolerance  # bands
+    changed = changed | (changed.to(guide.dtype).mean() > REBUILD_SHARE)
+    rows = changed.repeat_interleave(BAND)[:height]  # H
+    mixed = torch.where(rows[:, None], guide, before)
+    halo = config.graph.window // 2 + config.graph.patch // 2
+    stale = max_pool1d(rows.to(guide.dtype)[None], 2 * halo + 1, 1, halo)[0]  # H
+    weights = torch.where(stale[:, None] > 0, build(mixed, config), weights)
+    return mixed, weights, 1 - stale.mean()

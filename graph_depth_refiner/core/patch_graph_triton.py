@@ -21,7 +21,7 @@ import triton.language as tl
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import patch_graph_torch
-from graph_depth_refiner.core.patch_graph import FAINT
+from graph_depth_refiner.core.patch_graph import BAND, FAINT, TILE
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs
 
 _FAINT = tl.constexpr(FAINT)
@@ -45,7 +45,7 @@ def build_graph(guide: torch.Tensor, config: RefinerConfig, out=None, rows=None)
 def renew_graph(before: torch.Tensor, weights: torch.Tensor, guide: torch.Tensor,
                 config: RefinerConfig) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the guide that a graph is now of, its weights, and the share of it that was kept."""
-    return patch_graph_torch.renew_graph(before, weights, guide, config, build_graph)
+    return patch_graph_torch.renew_graph(before, weights, guide, config, build_graph, band_changes)
 
 
 @triton.jit(do_not_specialize=['height', 'width'])
@@ -108,3 +108,32 @@ def _distance(guide, y, x, dy, dx, valid, size, height, width, channels: tl.cons
 def _row(place, side):
     """Return the nearest place inside the image."""
     return tl.minimum(tl.maximum(place, 0), side - 1)
+
+
+def band_changes(before: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
+    """Return the largest mean difference of any tile of each band of rows of two guides."""
+    height, width = now.shape[-2:]
+    bands, tiles = -(-height // BAND), max(1, width // TILE)
+    channels = now.numel() // (height * width)
+    changes = now.new_empty(bands, channels * tiles)
+    launch(changes_kernel, (bands, channels * tiles), before.contiguous(), now.contiguous(),
+           changes, height, width, tiles, rows=BAND, room=triton.next_power_of_2(2 * TILE))
+    return changes.amax(dim=1)
+
+
+@triton.jit(do_not_specialize=['height', 'width', 'tiles'])
+def changes_kernel(before, now, changes, height, width, tiles, rows: tl.constexpr,
+                   room: tl.constexpr):
+    """Write the mean difference of one tile of a band."""
+    channel, tile = tl.program_id(1) // tiles, tl.program_id(1) % tiles
+    first, last = tile * width // tiles, (tile + 1) * width // tiles
+    top = tl.program_id(0) * rows
+    row = top + tl.arange(0, rows)[:, None]
+    column = first + tl.arange(0, room)[None, :]
+    inside = (row < height) & (column < last)
+    place = channel * height * width + row * width + column
+    step = tl.load(before + place, mask=inside, other=0.0) - tl.load(
+        now + place, mask=inside, other=0.0)
+    total = tl.sum(tl.sum(tl.abs(step), axis=1), axis=0)
+    pixels = (last - first) * (tl.minimum(height, top + rows) - top)
+    tl.store(changes + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1), total / pixels)

@@ -32,7 +32,6 @@ from graph_depth_refiner.core.guided_upsampling import CLOSE, COLOR_SIGMA
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.local_planes import fit_weight
-from graph_depth_refiner.core.noise import fused_sigma
 from graph_depth_refiner.core.observation import color_planes, Observation
 
 WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
@@ -54,9 +53,8 @@ def upsample(k: Kernels, planes: Array, level: Level, present: Present, obs: Obs
             d = k.predict_by_color(planes, guide.color, image, d, guide.scale,
                                    CLOSE * level.unit, COLOR_SIGMA)
             frames = fit_weight(k, level)
-        sigma = fused_sigma(present.noise, d, present.frames)
         # nothing known has no deviation of its own, and none at all where all of it is a share
-        sigma = k.where(d > 0, sigma, 0 * sigma + level.unit)
+        sigma = k.known_sigma(present.noise, d, present.frames, level.unit)
         planes = k.upsample_planes(planes, frames, d, sigma, guide.scale)
     if config.planes.final_median:
         planes = planes + 0  # a copy in numpy and torch alike

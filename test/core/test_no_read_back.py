@@ -67,6 +67,7 @@ def stages(k):
         'positive_median': lambda: k.positive_median(one),
         'known_median': lambda: k.known_median(one, reliable),
         'fused_unit': lambda: k.fused_unit(NOISE, number, number),
+        'known_sigma': lambda: k.known_sigma(NOISE, one, one, number),
         'learn_noise': lambda: k.learn_noise(NOISE, one, one, one, one, 6.0),
         'smaller': lambda: k.smaller(number, 1.0),
         'either': lambda: k.either(number > 0, lambda: (one, NOISE), lambda: (x[0], NOISE)),

@@ -155,6 +155,13 @@ def test_graph_is_renewed_where_the_image_changed():
     assert 0 < hit_rate < 1
 
 
+@pytest.mark.parametrize('channels', [1, 3])
+def test_changes_of_the_image(channels):
+    """Over tiles of two widths, the last band being cut."""
+    one, other = (image(seed, channels, (37, 97)) / 255 for seed in (0, 1))
+    compare('band_changes', one, other)
+
+
 def test_edges_are_gated():
     planes, _ = planes_of()
     w = BOTH[0].build_graph(image(0, 1)[0] / 255, preset('realtime'))
@@ -189,6 +196,11 @@ def test_warp(channels, step):
     warped, frames, _ = compare(
         'warp', planes, m, image(0, channels), torch.from_numpy(motion), CAMERA)
     assert (frames > 0).any() and (frames == 0).any()
+
+
+def test_deviations():
+    d, m = rough_wall()
+    compare('known_sigma', NOISE, d, 5 * m, torch.tensor(SIGMA).double())
 
 
 def test_blocks_are_merged():
