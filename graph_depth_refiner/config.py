@@ -400,8 +400,8 @@ class RefinerConfig(Tunables):
     """What the refinement does, with or without ROS."""
 
     backend: str = tunable(
-        'auto', 'Implementation: fused kernels on a CPU, plain torch, or torch with Triton kernels '
-        'on a GPU', choices=('auto', 'fused', 'torch', 'triton'))
+        'auto', 'Implementation: fused kernels on a CPU, plain torch, or torch with Triton '
+        'kernels on a GPU', choices=('auto', 'fused', 'torch', 'triton'))
     threads: int = tunable(
         0, 'Most threads of the fused kernels; 0: one or one per core, by what other work leaves '
         'of the cores. Results do not depend on it', low=0, high=1024)

@@ -192,7 +192,8 @@ def norms_kernel(z, w, norms, failed, number, height, width, reach: tl.constexpr
 
 @triton.jit(do_not_specialize=['number', 'height', 'width'])
 def step_kernel(z, new, first, second, norms, failed, w, data, m, count, rate, slope_rate, lam,
-                alpha, number, height, width, reach: tl.constexpr, kind: tl.constexpr, block: tl.constexpr):
+                alpha, number, height, width, reach: tl.constexpr, kind: tl.constexpr,
+                block: tl.constexpr):
     """Write the planes after a step, and update the moments in place."""
     if tl.load(failed) < number:
         return

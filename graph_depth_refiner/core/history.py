@@ -109,9 +109,10 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
         learned = noise if noise.fixed else k.learn_noise(
             noise, obs.d, obs.m, fused.history, warped[1], LEARNING_GATE)
         return fused.d, fused.frames, learned, fused.kept
-    present = k.either(fused.kept >= LEAST_KEPT, continued,
-                       lambda: (alone.d, alone.frames, alone.noise, 0.0))
-    return Present(*present[:3], matrix, present[3], '')
+    d, frames, after, kept = k.either(
+        fused.kept >= LEAST_KEPT, continued,
+        lambda: (alone.d, alone.frames, alone.noise, 0.0))
+    return Present(d, frames, after, matrix, kept, '')
 
 
 def memory_of(k: Kernels, history: History | None, present: Present) -> Memory | None:

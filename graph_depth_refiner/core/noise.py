@@ -72,13 +72,13 @@ class NoiseModel:
     On a device its numbers are tensors, so that nobody waits for them.
     """
 
-    floor: float  # 1/m
-    share: float
-    independent: float  # 1/m, the part that differs from pixel to pixel
+    floor: Number  # 1/m
+    share: Number
+    independent: Number  # 1/m, the part that differs from pixel to pixel
     # what was learned: normal equations of both parameters, in units of the typical depth
-    matrix: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    vector: tuple[float, float] = (0.0, 0.0)
-    frames: float = 0.0  # residuals of so many frames stand behind it
+    matrix: tuple[Number, ...] = (0.0, 0.0, 0.0)
+    vector: tuple[Number, ...] = (0.0, 0.0)
+    frames: Number = 0.0  # residuals of so many frames stand behind it
     fixed: bool = False  # matchers err in patches, not by a variance: nothing is learned
 
     def sigma(self, d: float) -> float:

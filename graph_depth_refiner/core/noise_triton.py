@@ -106,7 +106,7 @@ def bins_kernel(mean, spread, order, bins, count, room: tl.constexpr):
             spread, order, first, start + tl.arange(0, room), length)
         total += tl.load(mean + sample, mask=inside, other=0.0).to(tl.float64)
     low, high = 0, 0x7F800000
-    for turn in range(31):
+    for _turn in range(31):
         middle = low + (high - low) // 2
         found = 0
         for start in range(0, length, room):

@@ -134,7 +134,7 @@ def _identity(size: int, like: torch.Tensor) -> torch.Tensor:
 def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: torch.Tensor,
                      m: torch.Tensor, now: torch.Tensor, stride: int, motion: torch.Tensor,
                      gain_bias: torch.Tensor, intrinsics: Intrinsics, sigma: torch.Tensor,
-                     photometric_sigma: float, block_flow_scale: float
+                     photometric_sigma: float, block_flow_scale: torch.Tensor
                      ) -> tuple[torch.Tensor, torch.Tensor]:
     """
     Linearise the misfit of planes and images at a motion, in float64.
@@ -244,8 +244,9 @@ def _terms(j, r, w):
 def _bilinear(image, u, v):
     """Return the image at (u, v) and its two slopes, of central differences, interpolated."""
     height, width = image.shape
-    columns = torch.floor(u).long().clamp(0, width - 2) + torch.arange(-1, 3, device=u.device)[:, None]
-    rows = torch.floor(v).long().clamp(0, height - 2) + torch.arange(-1, 3, device=u.device)[:, None]
+    around = torch.arange(-1, 3, device=u.device)[:, None]
+    columns = torch.floor(u).long().clamp(0, width - 2) + around
+    rows = torch.floor(v).long().clamp(0, height - 2) + around
     fu, fv = u - columns[1], v - rows[1]
     columns, rows = columns.clamp(0, width - 1), rows.clamp(0, height - 1)
     around = image[rows[:, None], columns].double()  # 4 4 N

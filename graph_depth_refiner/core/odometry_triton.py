@@ -345,7 +345,8 @@ def _take_step(blocks, record, near, fx, count, pixel, samples, foreseen: tl.con
         square = wx * wx + wy * wy + wz * wz
         # series: a step of the search turns by little, and sin and cos of float64 are long
         sine = 1.0 - square / 6 * (1.0 - square / 20 * (1.0 - square / 42 * (1.0 - square / 72)))
-        cosine = 0.5 - square / 24 * (1.0 - square / 30 * (1.0 - square / 56 * (1.0 - square / 90)))
+        cosine = 0.5 - square / 24 * (
+            1.0 - square / 30 * (1.0 - square / 56 * (1.0 - square / 90)))
         for column in tl.static_range(4):
             x, y, z, last = (
                 tl.load(record + column), tl.load(record + 4 + column),

@@ -58,15 +58,17 @@ def results_of(k: Kernels, planes: Array, obs: Observation, present: Present,
     numbers = (solution.finite, solution.worse, noise.floor, noise.share, noise.frames,
                solution.iterations, solution.energy, present.kept,
                k.positive_median(present.frames), hit_rate)
-    arrays, (finite, worse, floor, share, frames, *rest) = k.fetch(described, numbers)
-    return Results(arrays, solution.ended(finite > 0, worse > 0), int(rest[0]), *rest[1:],
-                   deviation=(floor, share), noise=replace(noise, frames=frames))
+    arrays, found = k.fetch(described, numbers)
+    finite, worse, floor, share, frames, iterations, energy, kept, behind, hits = found
+    return Results(arrays, solution.ended(finite > 0, worse > 0), int(iterations), energy, kept,
+                   behind, hits, (floor, share), replace(noise, frames=frames))
 
 
 def to_refined(found: Results, present: Present) -> Refined:
     """Return the refined frame."""
+    depth, normals, confidence, provenance = found.arrays
     return Refined(
-        *found.arrays, found.status, found.iterations, found.energy,
+        depth, normals, confidence, provenance, found.status, found.iterations, found.energy,
         graph_hit_rate=found.hit_rate, history=found.history,
         reset=present.reset or ('' if found.history > 0 else 'scene change'),
         history_frames=found.history_frames, noise=found.deviation)

@@ -92,7 +92,7 @@ def median_kernel(image, known, found, otherwise, height, width, rows, columns, 
     half = _not_larger(
         image, known, _INFINITE - 1, count, width, columns, stride, masked, room) // 2
     low, high = 0, 0x7F800000
-    for turn in range(31):
+    for _turn in range(31):
         middle = low + (high - low) // 2
         enough = _not_larger(
             image, known, middle, count, width, columns, stride, masked, room) > half

@@ -70,7 +70,7 @@ def either(condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> 
 
 def _leaves(value: Any) -> tuple[list, Callable[[Iterator], Any]]:
     """Return what a nested result holds, and how it is put together again."""
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         names = [one.name for one in fields(value)]
         parts, rebuilt = _leaves(tuple(getattr(value, name) for name in names))
         return parts, lambda found: replace(value, **dict(zip(names, rebuilt(found))))
@@ -106,10 +106,8 @@ def _is_number(value: Any) -> bool:
 
 def stack(numbers: list, like: torch.Tensor) -> torch.Tensor:
     """Return numbers, on the device or not, as one tensor there, float64."""
-    known = [one for one in numbers if not isinstance(one, torch.Tensor)]
-    filled = dict.fromkeys(known)
-    for value in filled:
-        filled[value] = torch.full((), value, dtype=torch.float64, device=like.device)
+    known = {one for one in numbers if not isinstance(one, torch.Tensor)}
+    filled = {one: torch.full((), one, dtype=torch.float64, device=like.device) for one in known}
     there = [one if isinstance(one, torch.Tensor) else filled[one] for one in numbers]
     return torch.stack([one.double() for one in there])
 
@@ -119,7 +117,7 @@ def smaller(one: torch.Tensor | float, other: float) -> torch.Tensor | float:
     return one.clamp(max=other) if isinstance(one, torch.Tensor) else min(one, other)
 
 
-def pack(arrays: tuple[torch.Tensor, ...], numbers: list) -> torch.Tensor:
+def pack(arrays: tuple[torch.Tensor, ...], numbers: tuple) -> torch.Tensor:
     """Return arrays and then numbers, of the device or not, as bytes in one tensor."""
     values = stack(list(numbers), arrays[0])
     return torch.cat([one.contiguous().view(-1).view(torch.uint8) for one in (values, *arrays)])

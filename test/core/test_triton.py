@@ -288,7 +288,7 @@ def test_noise_is_learned(gate, side):
     """Of few samples nothing is learned."""
     shape = (side, 120)
     rng = np.random.default_rng(0)
-    old = torch.from_numpy(np.linspace(0.2, 1.0, shape[0] * shape[1], dtype=np.float32)).view(shape)
+    old = torch.linspace(0.2, 1.0, shape[0] * shape[1]).view(shape)
     noise = rng.standard_normal(shape).astype(np.float32)
     d = old + (3e-3 + 4e-3 * old) * torch.from_numpy(noise)
     _, m = rough_wall(0, shape)

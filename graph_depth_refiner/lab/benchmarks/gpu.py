@@ -103,7 +103,7 @@ def dry_run(config: RefinerConfig, size: tuple[int, int]) -> dict[str, Any]:
             print(f'  {one["kernel"]} {one["constants"]} for sm_{one["target"]}: {one["stack"]} '
                   f'bytes of stack, {one["local"]} of local memory')
     for name, milliseconds in record['estimated_ms'].items():
-        print(f'estimate, not measured: {milliseconds} ms a frame on a {name}, from its data sheet')
+        print(f'estimate, not measured: {milliseconds} ms a frame on a {name}')
     return record
 
 

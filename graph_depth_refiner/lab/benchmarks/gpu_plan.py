@@ -194,7 +194,7 @@ class Device:
     launch_us: float  # from the start of a kernel to that of the next
 
     def milliseconds(self, plan: Plan) -> float:
-        """Estimate the time of a frame: launches, or memory where that takes longer, and copies."""
+        """Estimate the time of a frame: launches or memory, what takes longer, and copies."""
         copies = (plan.bytes_up + plan.bytes_down) / self.copy_gb_per_s / 1e6
         work = max(1e-3 * self.launch_us * plan.launches,
                    plan.bytes_moved / self.memory_gb_per_s / 1e6)
