@@ -89,7 +89,7 @@ def imported(folders):
 def test_dependencies_are_what_is_imported():
     keys = {'cv2': 'python3-opencv', 'yaml': 'python3-yaml', 'llvmlite': 'python3-numba',
             **{name: f'python3-{name}' for name in ('numba', 'numpy', 'tqdm')}}
-    optional = {'torch', 'rosbags', 'ruamel', 'distributed', 'OpenEXR', 'pyrealsense2'}
+    optional = {'torch', 'triton', 'rosbags', 'ruamel', 'distributed', 'OpenEXR', 'pyrealsense2'}
     needed = {keys.get(name, name) for name in imported([PACKAGE, 'launch']) - optional}
     assert needed == {one.text for one in manifest().iter('exec_depend')}
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 import time
 from typing import Any, Protocol
@@ -42,6 +42,7 @@ from graph_depth_refiner.messages.outgoing import (
     Room,
 )
 from graph_depth_refiner.refiner import DepthRefiner
+from graph_depth_refiner.ros.preparation import Preparation
 from graph_depth_refiner.ros.shedding import Shedder
 from graph_depth_refiner.ros.watch import Recent
 from graph_depth_refiner.ros.worker import Ledger
@@ -120,6 +121,7 @@ class Processor:
         self._outlet, self._doubt = outlet, doubt
         self._assembler = Assembler(steady=True)
         self._outbox = Outbox(doubt)
+        self._preparation = Preparation()
         self._epoch = 0
         self.refiner: DepthRefiner | None = None
         self.shedder = Shedder()
@@ -182,11 +184,15 @@ class Processor:
 
     def _refine(self, job: Job, settings: Settings, wanted: list[str]) -> None:
         assembled = self._assembler.assemble(job.inputs, settings.node)
-        self.refiner.configure(self.shedder.apply(settings.refiner))
+        frame = assembled.frame
+        refiner = self._preparation.refiner(self.refiner, frame.depth.shape, settings.refiner)
+        config = self.shedder.apply(settings.refiner)
+        refiner.configure(
+            config if refiner is self.refiner else replace(config, backend='auto'))
         try:
-            refined = self.refiner.refine(assembled.frame)
+            refined = refiner.refine(frame)
         except Exception:
-            self.refiner.reset()  # what is carried on may be half of this frame
+            refiner.reset()  # what is carried on may be half of this frame
             raise
         self._publish(URGENT & set(wanted), assembled, refined)
         self._note(job, assembled, refined)
