@@ -117,7 +117,7 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
 
 def memory_of(k: Kernels, history: History | None, present: Present) -> Memory | None:
     """Return what ADAM goes on with: that of the history, if it is kept."""
-    if history is None:
+    if history is None or history.memory is None:
         return None
     return k.either(present.kept > 0, lambda: history.memory, lambda: None)
 
