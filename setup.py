@@ -20,8 +20,8 @@ from setuptools import find_packages, setup
 PACKAGE = 'graph_depth_refiner'
 SHARE = Path('share') / PACKAGE
 COMMANDS = (
-    'graph_depth_refiner', 'refine', 'refine_bag', 'make_bag', 'evaluate', 'benchmark', 'soak',
-    'demo', 'config', 'warm_up',
+    'graph_depth_refiner', 'refine', 'refine_bag', 'refine_colmap', 'make_bag', 'evaluate',
+    'benchmark', 'soak', 'demo', 'config', 'warm_up',
 )
 # cpu: what package.xml asks of the system, for a Python without ROS; the others: what a part of
 # the package needs beyond that, and says so where it is missing
@@ -33,6 +33,8 @@ EXTRAS = {
     'exr': ['OpenEXR'],
     'realsense': ['pyrealsense2'],
     'gpu-test': ['triton'],  # CUDA builds of PyTorch bring it
+    'colmap': ['pycolmap'],
+    'rerun': ['rerun-sdk'],
 }
 
 
@@ -47,7 +49,7 @@ def shared(folder):
 
 setup(
     name=PACKAGE,
-    version='0.1.0',
+    version='0.2.0',
     packages=find_packages(exclude=['test', 'test.*']),
     package_data={PACKAGE: ['py.typed']},
     data_files=[

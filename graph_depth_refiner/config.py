@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+import math
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
@@ -427,6 +428,7 @@ PAPER = {
 }
 
 STEREO = {
+    'noise.sensor': 'stereo',  # limits of cleaning are in pixels of disparity
     'cleaning.least_confidence': 0.5, 'cleaning.speckle_area': 30,
     'cleaning.visible': True,
     'cleaning.joint_median': True, 'holes.fill': 'all',
@@ -481,6 +483,20 @@ class Confidence(Group):
         low=-1.0, high=1.0)
 
 
+def transform_numbers(name: str, text: str) -> list[float]:
+    """Return the seven numbers of a text 'x y z qx qy qz qw', none where it is empty."""
+    try:
+        numbers = [float(word) for word in text.replace(',', ' ').split()]
+    except ValueError:
+        numbers = [math.nan]
+    turn = math.hypot(*numbers[3:])
+    if numbers and not (len(numbers) == 7 and 0.5 < turn < 2 and all(map(math.isfinite, numbers))):
+        raise ValueError(
+            f"{name}: expected seven numbers 'x y z qx qy qz qw', metres and a quaternion, got "
+            f'{_shown(text)}')
+    return numbers
+
+
 @dataclass(frozen=True)
 class Points(Group):
     """What the cloud holds."""
@@ -510,13 +526,28 @@ class NodeConfig(Tunables):
     camera_pose_topic: str = tunable(
         '', 'Name of the pose (PoseStamped) of the optical frame in a fixed frame, '
         'known from odometry; empty: the motion is estimated from the frames', fixed=True)
+    odometry_topic: str = tunable(
+        '', 'Name of odometry (nav_msgs/Odometry) of the body that carries the camera, instead of '
+        'camera_pose_topic', fixed=True)
+    camera_in_body: str = tunable(
+        '', "Place of the optical frame in the body of the odometry, 'x y z qx qy qz qw' (m); "
+        'empty: TF knows it', fixed=True)
+    fixed_frame: str = tunable(
+        '', 'Frame of TF, such as odom, in which the camera moves, instead of a topic of poses',
+        fixed=True)
+    pose_timeout: float = tunable(
+        0.05, 'Longest time a frame waits for its pose or transform', unit='s', low=0.0, high=1.0)
+    image_info_topic: str = tunable(
+        '', 'Name of the calibration of the image, needed where its frame is not that of the '
+        'depth', fixed=True)
     input_kind: str = tunable(
         'depth', 'What comes in: a depth or a disparity image',
         choices=('depth', 'disparity'), fixed=True)
     image_transport: str = tunable(
         'raw', 'Transport of the image', choices=('raw', 'compressed'), fixed=True)
     depth_image_transport: str = tunable(
-        'raw', 'Transport of the depth image', choices=('raw', 'compressedDepth'), fixed=True)
+        'raw', 'Transport of the depth image; compressed: lossless PNG or TIFF only',
+        choices=('raw', 'compressedDepth', 'compressed'), fixed=True)
     compressed_outputs: bool = tunable(
         False, 'Also offer depth_refined/image/compressedDepth, '
         'depth_refined/provenance/compressed and normals/image_color/compressed', fixed=True)
@@ -548,12 +579,19 @@ class NodeConfig(Tunables):
     distortion: str = tunable(
         'refuse', 'Input whose camera_info has distortion: refuse it, undistort it, or take '
         'it as rectified already', choices=('refuse', 'undistort', 'rectified'))
+    depth_scale: float = tunable(
+        0.0, 'Metres of one unit of the depth image; 0: 0.001 for integers, 1 for floats, as '
+        'REP 118 has it. What comes out is in the units of REP 118', unit='m', low=0.0, high=1e3)
     baseline: float = tunable(
         0.0, 'Distance of the two cameras where depth comes from stereo; 0 is unknown',
         unit='m', low=0.0, high=100.0)
 
     check_frames: bool = tunable(
-        True, 'Warn where image or camera_info have another frame_id than the depth')
+        True, 'An image of another frame_id than the depth is brought into the depth camera by '
+        'TF, or refused where that does not know the two; false: it is taken as registered')
+    depth_in_image: str = tunable(
+        '', "Place of the depth camera in that of the image, 'x y z qx qy qz qw' (m), optical "
+        'frames; empty: TF knows it where their frame_id differs')
 
     # load
     lazy: bool = tunable(
@@ -562,7 +600,13 @@ class NodeConfig(Tunables):
         'wait', 'Frames that come while kernels are compiled or loaded: the newest one waits, or '
         'all depth is passed through unchanged', choices=('wait', 'pass'))
     shed_load: bool = tunable(
-        True, 'Under overload take fewer steps, then solve at a lower resolution')
+        True, 'Under overload take no steps, then solve at a lower resolution')
 
     confidence: Confidence = Confidence()
     points: Points = Points()
+
+    def __post_init__(self) -> None:
+        """Check every value, and the texts that are transforms."""
+        super().__post_init__()
+        for name in ('camera_in_body', 'depth_in_image'):
+            transform_numbers(name, getattr(self, name))

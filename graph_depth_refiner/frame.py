@@ -147,6 +147,9 @@ class Refined:
     reset: str = ''  # why there is no history, empty if there is
     # floor (1/m) and share: the deviation of inverse depth 1/z is floor + share / z
     noise: tuple[float, float] = (0.0, 0.0)
+    # what became of the poses of this frame and the last: used, or corrected by the frames where
+    # depth or image say otherwise; empty where there were none, or no history
+    pose: str = ''
 
     def with_times(self, milliseconds: dict[str, float], cpu_milliseconds: dict[str, float]
                    ) -> Refined:

@@ -49,6 +49,7 @@ ARGUMENTS = (
     ('png', 'demo.png', 'where to write the panel'),
     ('result', '', 'where to write the table as JSON'),
     ('web', '-1', 'port on localhost for the live panel; 0 any, -1 none'),
+    ('rerun', '', 'viewer, or an .rrd file for it; empty: none (needs rerun-sdk)'),
     ('rviz', 'auto', 'open RViz: auto (where it and a display are), true or false'),
     ('namespace', 'demo', 'of all nodes'),
 )
@@ -72,7 +73,8 @@ def start(context):
     rate = float(values['rate'])
     monitor = Node(executable='demo_monitor', output_format='{line}', parameters=[{
         'seconds': float(values['seconds']), 'rate': rate, 'png': values['png'],
-        'result': values['result'], 'web': int(values['web'])}], **common)
+        'result': values['result'], 'web': int(values['web']),
+        'rerun': values['rerun']}], **common)
     camera = Node(executable='demo_camera', parameters=[{
         'source': values['source'], 'path': values['path'], 'rate': rate,
         'seed': int(values['seed']), 'frames': int(values['frames']),

@@ -60,7 +60,13 @@ def kept_pins(constraints: list[str]) -> list[str]:
     free = NUMBA if _installed('numpy') else ()  # one that goes with that NumPy
     names = {line: re.split('[=;]', line)[0] for line in constraints}
     return [line for line in constraints
-            if not _installed(names[line]) and names[line] not in free] + own
+            if not _kept(names[line]) and names[line] not in free] + own
+
+
+def _kept(name: str) -> bool:
+    """Tell whether the surrounding Python has something that pip need not replace."""
+    version = _installed(name)
+    return bool(version) and (name, version.partition('.')[0]) != ('pytest', '6')  # xdist wants 7
 
 
 class Pip:

@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> None:
     """Give a test file its domain before anything of it runs."""
-    _domain.move_to(Path(item.path))
+    _domain.move_to(Path(item.fspath))  # pytest 6, of Ubuntu 22.04, has no path
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

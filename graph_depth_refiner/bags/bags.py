@@ -11,11 +11,11 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Read and write ROS 2 recordings (sqlite3 and mcap) without ROS, through `rosbags`."""
+"""Read recordings and write those of ROS 2 (sqlite3 and mcap) without ROS, by `rosbags`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
@@ -34,6 +34,7 @@ from ruamel.yaml.error import YAMLError
 
 STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
 SUFFIXES = {'.mcap': 'mcap', '.db3': 'sqlite3'}
+ROS1_SUFFIX = '.bag'
 METADATA = 'metadata.yaml'
 INFORMATION = 'rosbag2_bagfile_information'
 ORIGIN = 'graph_depth_refiner'  # key among the custom data of the metadata
@@ -116,11 +117,19 @@ class Bag:
             topics.setdefault((connection.topic, connection.msgtype), _topic(connection))
         return list(topics.values())
 
-    def messages(self) -> Iterator[Message]:
-        """Yield every message in the order of recording."""
+    @property
+    def left_out(self) -> list[str]:
+        """Return the topics that are not read."""
+        return []
+
+    def messages(self, topics: Collection[str] | None = None) -> Iterator[Message]:
+        """Yield every message, or those of some topics, in the order of recording."""
         count = 0
+        wanted = [
+            c for c in self._reader.connections if topics is None or c.topic in topics]
         try:
-            for connection, time, data in self._reader.messages():
+            # rosbags takes an empty choice for all
+            for connection, time, data in self._reader.messages(wanted) if wanted else ():
                 yield Message(connection.topic, connection.msgtype, time, bytes(data))
                 count += 1
         except Exception as error:  # of rosbags, apsw, struct: all mean that it cannot be read
@@ -136,19 +145,29 @@ class Bag:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Bag]:
-    """Open a recording: a folder with metadata.yaml, or a single .mcap or .db3 file."""
+    """Open a recording: a folder with metadata.yaml, or a .mcap, .db3 or ROS 1 .bag file."""
     path = _only_file(Path(path))
+    if path.suffix == ROS1_SUFFIX and path.is_file():
+        from graph_depth_refiner.bags.ros1 import open_ros1  # which builds on this module
+        bag, reader = open_ros1(path)
+    else:
+        bag, reader = _open(path)
+    try:
+        yield bag
+    finally:
+        reader.close()
+
+
+def _open(path: Path) -> tuple[Bag, Reader]:
     try:
         reader = Reader(path)
         reader.open()
     except Exception as error:
         raise ValueError(
-            f'{path}: expected a ROS 2 recording (a folder with {METADATA}, .mcap or .db3), '
-            f'got one that is truncated, damaged or something else ({_reason(error)})') from None
-    try:
-        yield Bag(path, reader)
-    finally:
-        reader.close()
+            f'{path}: expected a recording (a folder with {METADATA}, .mcap, .db3, or .bag of '
+            f'ROS 1), got one that is truncated, damaged or something else ({_reason(error)})'
+        ) from None
+    return Bag(path, reader), reader
 
 
 def origin_of(folder: Path) -> str:
@@ -162,7 +181,8 @@ def origin_of(folder: Path) -> str:
 
 def is_bag(path: Path) -> bool:
     """Say whether a path looks like a recording."""
-    return path.suffix in SUFFIXES if path.is_file() else (path / METADATA).is_file()
+    suffixes = (*SUFFIXES, ROS1_SUFFIX)
+    return path.suffix in suffixes if path.is_file() else (path / METADATA).is_file()
 
 
 def message_bytes(kind: str, header: Any, fields: dict[str, Any]) -> bytes:

@@ -159,7 +159,8 @@ def quality(recorded: tuple) -> QoSProfile:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument('bag', type=Path, help='a folder with metadata.yaml, .mcap or .db3')
+    parser.add_argument(
+        'bag', type=Path, help='a folder with metadata.yaml, .mcap, .db3, or .bag of ROS 1')
     parser.add_argument('--rate', type=float, default=1.0, help='speed (default: %(default)g)')
     parser.add_argument('--loop', action='store_true', help='begin again at the end')
     parser.add_argument(

@@ -21,7 +21,8 @@ import glob
 from pathlib import Path
 import sys
 
-from graph_depth_refiner.bags.bags import is_bag, STORAGES, SUFFIXES
+from graph_depth_refiner.bags.bags import is_bag, ROS1_SUFFIX, STORAGES, SUFFIXES
+from graph_depth_refiner.bags.cameras import camera_names, configs, read_camera
 from graph_depth_refiner.bags.refinement import BagJob, refine_bag, Summary
 from graph_depth_refiner.cli.batch import (
     add_cluster_argument,
@@ -31,14 +32,14 @@ from graph_depth_refiner.cli.batch import (
     run_all,
     wanted,
 )
-from graph_depth_refiner.cli.main import add_config_arguments, config_from
+from graph_depth_refiner.cli.main import add_config_arguments
 from graph_depth_refiner.cli.progress import Progress
-from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.messages.assembly import output_topics, OUTPUTS
 
 LARGE = ('points',)  # only where asked for
 SLOP = 0.1  # seconds
 PART_MEGABYTES = 64
+NOTHING = 3  # exit code where no frame was refined
 GO_ON = 'run the same command again to go on'
 
 
@@ -47,6 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'source', nargs='+', help='recording, or a folder or pattern of several')
     parser.add_argument('target', type=Path, help='new folder for the recording, or for several')
+    parser.add_argument(
+        '--camera', default='', metavar='PRESET',
+        help='topics and settings of a camera, as the node has them: '
+        f'{", ".join(camera_names())}, or a YAML file of parameters')
     for name in ('depth', 'image', 'camera-info', 'confidence'):
         parser.add_argument(
             f'--{name}', default='', metavar='TOPIC', help='instead of guessing this topic')
@@ -71,9 +76,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--input', dest='inputs', action='append', default=[], metavar='NAME=VALUE',
         help='how messages are read, as a parameter of the node: confidence_preset, distortion, '
-        'baseline, max_pixels; may be repeated')
+        'baseline, max_pixels, depth_scale, fixed_frame, odometry_topic, camera_pose_topic, '
+        'depth_in_image, check_frames; may be repeated')
     add_cluster_argument(parser)
-    add_config_arguments(parser)
+    add_config_arguments(parser, None)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -114,10 +120,12 @@ def plan(args: argparse.Namespace) -> list[BagJob]:
     topics = {
         name: value for name in ('depth', 'image', 'camera_info', 'confidence')
         if (value := getattr(args, name))}
+    values = read_camera(args.camera) if args.camera else {}
+    node, refiner = configs(values, args.inputs, args.preset, args.set)
     one = BagJob(
         Path(args.source[0]), args.target.absolute(), args.storage, topics, outputs,
-        args.namespace, args.slop, args.split * 2 ** 20, config_from(args),
-        NodeConfig().with_settings(args.inputs), args.device)
+        args.namespace, args.slop, args.split * 2 ** 20, refiner, node, args.device,
+        bool(args.camera), not any(text.startswith('confidence') for text in args.inputs))
     sources, several = recordings(args.source)
     if not several:
         return [replace(one, source=sources[0])]
@@ -152,7 +160,14 @@ def report(summary: Summary) -> int:
         lost += f'; {summary.unmatched} depth images have no image near enough in time'
     if summary.damaged:
         lost += f'; {summary.damaged} messages are too damaged to belong to a frame'
-    counts = f'{summary.frames} of {summary.total} frames refined{lost}'
+    if summary.left_out:
+        lost += f'; topics of types that are not read: {", ".join(summary.left_out)}'
+    for doubt in summary.doubts:
+        print(f'{summary.target}: warning: {doubt}', file=sys.stderr)
+    poses = '' if summary.poses is None else (
+        f', {summary.poses.get("known", 0)} with a pose, of which the frames corrected '
+        f'{summary.poses.get("corrected", 0)}')
+    counts = f'{summary.frames} of {summary.total} frames refined{poses}{lost}'
     if summary.stopped:
         left = f'closed as a readable recording with {counts}' if summary.readable else (
             'nothing readable was written yet')
@@ -160,7 +175,7 @@ def report(summary: Summary) -> int:
         return 1
     before = 'complete already: ' if summary.already else ''
     print(f'{summary.target}: {before}{counts}')
-    return 0
+    return 0 if summary.frames else NOTHING
 
 
 def _bags_in(path: Path) -> list[Path]:
@@ -173,7 +188,7 @@ def _bags_in(path: Path) -> list[Path]:
 
 
 def _name(path: Path) -> str:
-    return path.stem if path.suffix in SUFFIXES else path.name
+    return path.stem if path.suffix in (*SUFFIXES, ROS1_SUFFIX) else path.name
 
 
 def _refine_wanted(job: BagJob) -> Summary:

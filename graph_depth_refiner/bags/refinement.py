@@ -39,10 +39,12 @@ from graph_depth_refiner.bags.bags import (
     Topic,
 )
 from graph_depth_refiner.bags.frames import FrameSet, last_uses, Plan, plan_frames
+from graph_depth_refiner.bags.places import BagPlaces
 from graph_depth_refiner.bags.topics import DISPARITY
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 from graph_depth_refiner.frame import Refined
 from graph_depth_refiner.messages.assembly import Assembled, Assembler, OUTPUTS
+from graph_depth_refiner.messages.placement import placed
 from graph_depth_refiner.refiner import DepthRefiner
 
 RESUME = 'resume.pickle'
@@ -70,6 +72,8 @@ class BagJob:
     config: RefinerConfig
     node_config: NodeConfig
     device: str = 'auto'
+    camera: bool = False  # the topics of node_config are of the preset of a camera
+    guess_confidence: bool = True  # what it means, where its topic tells
 
 
 @dataclass
@@ -80,6 +84,7 @@ class Position:
     frame: int = 0
     parts: list[dict[str, Any]] = field(default_factory=list)
     skipped: Counter = field(default_factory=Counter)  # frames by reason
+    poses: Counter = field(default_factory=Counter)  # frames with one: known, corrected
     state: Any = None  # of the refiner; None at the beginning
 
 
@@ -96,6 +101,10 @@ class Summary:
     stopped: str = ''  # why it is not complete
     readable: bool = True  # there is a recording, if not a complete one
     already: bool = False  # it was complete before
+    # frames with a pose, known and corrected; None where none were asked for, or nobody knows
+    poses: dict[str, int] | None = None
+    left_out: tuple[str, ...] = ()  # topics of the source that are not read
+    doubts: tuple[str, ...] = ()  # what looked wrong but was used
 
 
 def refine_bag(
@@ -111,7 +120,10 @@ def refine_bag(
     # no clock decides
     job = replace(job, config=job.config.with_values(**{'solver.time_budget_ms': 0.0}))
     with reading(job.source) as bag:
-        plan = plan_frames(bag, job.slop, **job.topics)
+        plan = plan_frames(
+            bag, job.slop, job.node_config if job.camera else None, **job.topics)
+        if job.guess_confidence and not job.camera:
+            job = replace(job, node_config=plan.configured(job.node_config))
         names = _output_names(job, plan, bag)
         if is_complete(job, bag):
             started(len(plan.frames), len(plan.frames))
@@ -123,7 +135,9 @@ def refine_bag(
             run.run()
         return Summary(
             job.target, run.done - run.skipped.total(), len(plan.frames), plan.unmatched,
-            plan.damaged, dict(run.skipped), run.stopped, (job.target / METADATA).exists())
+            plan.damaged, dict(run.skipped), run.stopped, (job.target / METADATA).exists(),
+            poses=dict(run.poses) if run.places.wanted else None, left_out=tuple(bag.left_out),
+            doubts=tuple(run.doubts))
 
 
 class _Run:
@@ -135,7 +149,9 @@ class _Run:
         self.job, self.bag, self.plan, self.names = job, bag, plan, names
         self.first = self.saved = position
         self.done = position.frame
-        self.skipped = Counter(position.skipped)
+        self.skipped, self.poses = Counter(position.skipped), Counter(position.poses)
+        self.places = BagPlaces(bag, job.node_config)
+        self.doubts: dict[str, None] = {}  # each once, in their order
         self.stopped = ''
         self.writer = BagWriter(
             job.target, job.storage or bag.storage, _all_topics(bag, names), position.parts,
@@ -171,12 +187,17 @@ class _Run:
 
     def _refine(self, members: FrameSet, time: int, uses: dict[int, int]) -> None:
         try:
-            assembled = self._assembler.assemble(
-                members.decoded(self._kept), self.job.node_config)
+            inputs = members.decoded(self._kept)
+            if self.job.node_config.check_frames:
+                self.doubts.update(dict.fromkeys(inputs.doubts()))
+            inputs = placed(inputs, self.job.node_config, self.places)
+            assembled = self._assembler.assemble(inputs, self.job.node_config)
             refined = self._refiner.refine(assembled.frame)
         except ValueError as error:
             self.skipped[str(error)] += 1
         else:
+            self.poses['known'] += inputs.pose is not None
+            self.poses['corrected'] += refined.pose == 'corrected'
             self._write(list(_messages(assembled, refined, self.names, time)))
         for number in members.members:
             if uses[number] <= self.done:
@@ -196,7 +217,7 @@ class _Run:
         self.writer.finish()
         self.saved = Position(
             next_message, self.done, list(self.writer.parts), Counter(self.skipped),
-            self._refiner.state)
+            Counter(self.poses), self._refiner.state)
         _save(self.job, self.bag, self.saved)
 
     def stop(self, why: str, finish: bool) -> None:

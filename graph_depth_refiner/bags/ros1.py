@@ -15,40 +15,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from rosbags.rosbag1 import Reader
 
-from graph_depth_refiner.bags.bags import Message, Topic, TYPES
+from graph_depth_refiner.bags.bags import Bag, Message, Topic, TYPES
+from graph_depth_refiner.bags.places import ODOMETRY, POSE, TRANSFORMS
 from graph_depth_refiner.bags.topics import CAMERA_INFO, COMPRESSED, DISPARITY, IMAGE
 
-SUFFIX = '.bag'
-# what a frame is made of; these types are the same in both but for the header's `seq`
-READ = (IMAGE, COMPRESSED, CAMERA_INFO, DISPARITY)
+# what a frame is made of and where it was seen; these types are the same in both but for the
+# header's `seq` and the package that tf messages once had
+READ = {kind: kind for kind in (
+    IMAGE, COMPRESSED, CAMERA_INFO, DISPARITY, TRANSFORMS, ODOMETRY, POSE)}
+READ['tf/msg/tfMessage'] = TRANSFORMS
 
 
-class Ros1Bag:
-    """An open ROS 1 recording, with what `plan_frames` and `read_inputs` need of a `Bag`."""
+class Ros1Bag(Bag):
+    """An open ROS 1 recording; what comes of it is stored as mcap."""
+
+    storage = 'mcap'
 
     def __init__(self, path: Path, reader: Reader) -> None:
         """Keep the reader."""
-        self.path, self._reader = path, reader
+        super().__init__(path, reader)
         self._read = [c for c in reader.connections if c.msgtype in READ]
 
-    def topics(self) -> list[Topic]:
-        """Return the camera topics in the order of the recording, each once."""
-        return [Topic(*one) for one in dict.fromkeys((c.topic, c.msgtype) for c in self._read)]
+    @property
+    def left_out(self) -> list[str]:
+        """Return the topics that are of other types."""
+        return sorted({c.topic for c in self._reader.connections if c.msgtype not in READ})
 
-    def messages(self) -> Iterator[Message]:
-        """Yield the messages of the camera topics in the order of recording."""
+    def topics(self) -> list[Topic]:
+        """Return the topics that are read in the order of the recording, each once."""
+        return [Topic(*one) for one in dict.fromkeys(
+            (c.topic, READ[c.msgtype]) for c in self._read)]
+
+    def messages(self, topics: Collection[str] | None = None) -> Iterator[Message]:
+        """Yield the messages of the topics that are read in the order of recording."""
+        wanted = [c for c in self._read if topics is None or c.topic in topics]
         count = 0
         try:
-            if self._read:  # rosbags takes an empty choice for all
-                for connection, time, data in self._reader.messages(self._read):
-                    stored = bytes(TYPES.ros1_to_cdr(data, connection.msgtype))
-                    yield Message(connection.topic, connection.msgtype, time, stored)
+            if wanted:  # rosbags takes an empty choice for all
+                for connection, time, data in self._reader.messages(wanted):
+                    kind = READ[connection.msgtype]
+                    stored = bytes(TYPES.ros1_to_cdr(data, kind))
+                    yield Message(connection.topic, kind, time, stored)
                     count += 1
         except Exception as error:  # of rosbags, struct, lz4: all mean that it cannot be read
             raise ValueError(
@@ -56,17 +68,13 @@ class Ros1Bag:
                 f'after {count} messages ({type(error).__name__})') from None
 
 
-@contextmanager
-def reading_ros1(path: Path) -> Iterator[Ros1Bag]:
+def open_ros1(path: Path) -> tuple[Ros1Bag, Reader]:
     """Open a ROS 1 recording."""
     try:
         reader = Reader(Path(path))
         reader.open()
     except Exception as error:
         raise ValueError(
-            f'{path}: expected a ROS 1 recording ({SUFFIX}), got one that is truncated, damaged '
-            f'or something else ({type(error).__name__})') from None
-    try:
-        yield Ros1Bag(Path(path), reader)
-    finally:
-        reader.close()
+            f'{path}: expected a ROS 1 recording (.bag), got one that is truncated, damaged or '
+            f'something else ({type(error).__name__})') from None
+    return Ros1Bag(Path(path), reader), reader

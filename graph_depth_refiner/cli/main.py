@@ -35,6 +35,8 @@ EVALUATE = 'graph_depth_refiner.lab.evaluation.evaluate'
 COMMANDS = {
     'refine': ('graph_depth_refiner.files.refine_files', 'refine image files'),
     'refine-bag': ('graph_depth_refiner.bags.refine_bag', 'add refined topics to recordings'),
+    'refine-colmap': (
+        'graph_depth_refiner.files.refine_colmap', 'refine the maps of a COLMAP workspace'),
     'make-bag': ('graph_depth_refiner.bags.make_bag', 'turn an RGB-D data set into a recording'),
     'evaluate middlebury': (EVALUATE, 'compare with other methods on Middlebury stereo, v3'),
     'evaluate kitti': (EVALUATE, 'compare with other methods on KITTI stereo'),
@@ -57,8 +59,14 @@ COMMANDS = {
         'compare a GPU with the CPU, or count what a frame would ask of one'),
     'benchmark stream': (
         'graph_depth_refiner.lab.benchmarks.stream', 'compare methods on a synthetic stream'),
+    'benchmark shedding': (
+        'graph_depth_refiner.lab.benchmarks.shedding',
+        'measure what less work saves and what it costs'),
     'benchmark node': (
         'graph_depth_refiner.lab.benchmarks.node', 'measure the running node over DDS'),
+    'benchmark colmap': (
+        'graph_depth_refiner.lab.benchmarks.colmap',
+        'fuse a rendered COLMAP workspace as it is and refined'),
 }
 
 
@@ -158,12 +166,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def add_config_arguments(
-        parser: argparse.ArgumentParser, default: str = next(iter(PRESETS))) -> None:
-    """Add the options that choose how the refinement works."""
+        parser: argparse.ArgumentParser, default: str | None = next(iter(PRESETS))) -> None:
+    """Add the options that choose how the refinement works; None leaves the preset open."""
     group = parser.add_argument_group('refinement')
     group.add_argument(
         '--preset', metavar='NAME', default=default,
-        help=f'values to start from: {", ".join(PRESETS)} (default: %(default)s)')
+        help=f'values to start from: {", ".join(PRESETS)} (default: '
+        f'{default or "that of the camera, else " + next(iter(PRESETS))})')
     group.add_argument(
         '--set', metavar='NAME=VALUE', action='append', default=[],
         help='change one tunable, may be repeated; see the command config')

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Show the tunables to people: on the terminal and in the README."""
+"""Show the tunables to people: on the terminal and in docs/parameters.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from pathlib import Path
 from graph_depth_refiner import config
 from graph_depth_refiner.cli.main import add_config_arguments, config_from
 
-BEGIN = '<!-- Written by: python -m graph_depth_refiner config --write README.md -->'
+PAGE = Path('docs', 'parameters.md')
+BEGIN = f'<!-- Written by: python -m graph_depth_refiner config --write {PAGE} -->'
 END = '<!-- End of what is written -->'
 COLUMNS = ('Name', 'Default', 'Accepted', 'Unit', 'Meaning')
 
@@ -30,8 +31,9 @@ COLUMNS = ('Name', 'Default', 'Accepted', 'Unit', 'Meaning')
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command config."""
     add_config_arguments(parser)
-    parser.add_argument('--markdown', action='store_true', help='print the tables of the README')
-    parser.add_argument('--write', metavar='FILE', type=Path, help='renew the tables in a file')
+    parser.add_argument('--markdown', action='store_true', help='print the tables of the page')
+    parser.add_argument('--write', nargs='?', const=PAGE, metavar='FILE', type=Path,
+                        help=f'renew the tables in a file (default: {PAGE})')
 
 
 def run(args: argparse.Namespace) -> int:

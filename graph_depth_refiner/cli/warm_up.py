@@ -21,7 +21,7 @@ import time
 from graph_depth_refiner.cli.main import add_config_arguments, config_from
 from graph_depth_refiner.config import PRESETS, RefinerConfig
 from graph_depth_refiner.core.downsampling import BIG
-from graph_depth_refiner.messages import assembly, compressed
+from graph_depth_refiner.messages import assembly, compressed, registration
 from graph_depth_refiner.refiner import DepthRefiner
 
 ALL = 'all'
@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
         irls = RefinerConfig().with_values(**{'solver.method': 'irls'})
         DepthRefiner(irls, args.device).warm_up((ROWS[0], COLUMNS))
     assembly.warm_up()
+    registration.warm_up()
     _decode_a_pixel()
     print(f'kernels ready after {time.perf_counter() - start:.1f} s')
     return 0

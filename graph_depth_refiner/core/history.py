@@ -74,6 +74,7 @@ class Present(NamedTuple):
     motion: Array | None  # 4 4; None: at rest
     kept: Number  # share of the history in sight that is kept; 0 without a history
     reset: str  # why none was looked for, empty if one was
+    pose: str = ''  # what became of poses that were given, see Motion
 
 
 def continues(history: History | None, obs: Observation, guide: Guide) -> bool:
@@ -93,7 +94,7 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
         return alone
     motion = odometry.find_motion(k, history, raw, guide, obs.pose, config)
     if not motion.trusted:
-        return alone._replace(reset='motion unknown')
+        return alone._replace(reset='motion unknown', pose=motion.pose)
     matrix, typical = motion.array, positive_median(obs.host)
     flow = image_flow(motion.matrix, obs.intrinsics, obs.d.shape, typical)
     warped = history.planes, history.frames, history.grey[None]
@@ -112,7 +113,7 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
     d, frames, after, kept = k.either(
         fused.kept >= LEAST_KEPT, continued,
         lambda: (alone.d, alone.frames, alone.noise, 0.0))
-    return Present(d, frames, after, matrix, kept, '')
+    return Present(d, frames, after, matrix, kept, '', motion.pose)
 
 
 def memory_of(k: Kernels, history: History | None, present: Present) -> Memory | None:

@@ -46,6 +46,8 @@ HIDDEN = 3.0
 LEAST = 1e-4
 # Share of the variance that is the same in all frames: fixed ripples, rounding, calibration.
 COMMON = 0.1
+# Share of pixels that are the same as before, to within rounding, in a frame that is sent twice.
+REPEATED, SAME = 0.9, 1e-6
 BINS = 8  # of equally many samples, by depth
 LEAST_SAMPLES = 50  # of a bin, for its median to count
 MEMORY = 0.9  # share of what was learned that a frame leaves
@@ -128,6 +130,8 @@ def learn_noise(model: NoiseModel, d: np.ndarray, m: np.ndarray, history: np.nda
     d, m, old, behind = (subsample(one, SAMPLES) for one in (d, m, history, frames))
     both = (m > 0) & (behind > 0) & (old > 0)
     d, residual, behind = d[both], (d - old)[both], behind[both]
+    if np.count_nonzero(np.abs(residual) <= SAME * d) > REPEATED * d.size:
+        return model  # the same frame again, as slow cameras send it, tells nothing
     sigma = (model.floor + model.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))
     near = np.abs(residual) <= gate * sigma
     return learn(model, d[near], residual[near], behind[near])

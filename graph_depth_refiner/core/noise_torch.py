@@ -30,9 +30,9 @@ def learn_noise(model: NoiseModel, d: torch.Tensor, m: torch.Tensor, history: to
         subsample(one, stage.SAMPLES).flatten().double() for one in (d, m, history, frames))
     residual, behind = d - old, frames.clamp(min=1)
     widths = (1 + 1 / behind).sqrt()
-    used = (m > 0) & (frames > 0) & (old > 0) & (
-        residual.abs() <= gate * (model.floor + model.share * d) * widths)
-    enough = used.sum() >= stage.BINS * stage.LEAST_SAMPLES
+    both = (m > 0) & (frames > 0) & (old > 0)
+    used = both & (residual.abs() <= gate * (model.floor + model.share * d) * widths)
+    enough = (used.sum() >= stage.BINS * stage.LEAST_SAMPLES) & ~repeated(residual, d, both)
     typical = torch.where(enough, masked_median(d, used), 1)
     mean = d - residual * behind / (1 + behind)
     at, seen = _bins(mean, residual.abs() / widths, used)
@@ -50,6 +50,12 @@ def learn_noise(model: NoiseModel, d: torch.Tensor, m: torch.Tensor, history: to
         kept(floor * typical, model.floor), kept(share, model.share), model.independent,
         tuple(map(kept, (a, b, c), model.matrix)), tuple(map(kept, (p, q), model.vector)),
         kept(stage.MEMORY * model.frames + torch.ones_like(floor), model.frames))
+
+
+def repeated(residual: torch.Tensor, d: torch.Tensor, both: torch.Tensor) -> torch.Tensor:
+    """Tell whether this is the frame before, sent again, by residuals where both are known."""
+    same = both & (residual.abs() <= stage.SAME * d)
+    return same.sum() > stage.REPEATED * both.sum()
 
 
 def _bins(mean: torch.Tensor, spread: torch.Tensor, used: torch.Tensor

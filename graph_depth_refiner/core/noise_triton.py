@@ -22,6 +22,7 @@ import triton.language as tl
 from graph_depth_refiner.core import noise as stage
 from graph_depth_refiner.core.kernels import Number
 from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.noise_torch import repeated
 from graph_depth_refiner.core.statistics import stride_for
 from graph_depth_refiner.core.statistics_triton import median_of_positive, WARPS
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs, scalar
@@ -53,6 +54,9 @@ def learn_noise(model: NoiseModel, d: torch.Tensor, m: torch.Tensor, history: to
         floor, share, *model.matrix, *model.vector, model.frames)])
     after = torch.empty_like(before)
     launch(line_kernel, 1, bins, typical, before, after)
+    data, weight, old, behind = (one[::stride, ::stride] for one in (d, m, history, frames))
+    both = (weight > 0) & (behind > 0) & (old > 0)
+    after = torch.where(repeated(data - old, data, both), before, after)
     floor, share, a, b, c, p, q, frames = after
     return NoiseModel(floor, share, model.independent, (a, b, c), (p, q), frames)
 

@@ -47,7 +47,9 @@ PHOTOMETRIC_SIGMA = 0.02  # difference of the image in [0, 1] that starts to cou
 BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move on its own before it counts less
 SMALLEST = 32  # pixels, shorter side of images that are halved
 STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
-DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected
+DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected,
+# and pixels by which the median block would move on its own: about 0.1 at the true motion
+DOUBTED_SHIFT = 0.2
 STEADY = 0.6  # share of the median frame count below which a plane may be of a moving thing
 BLUR = 0.8  # pixels; less and interpolation shows
 LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
@@ -103,6 +105,7 @@ class Motion:
     matrix: np.ndarray  # 4 4
     trusted: bool = True
     array: Array = None  # the same as the kernels take it
+    pose: str = ''  # what became of poses that were given: used, or corrected by the frames
 
 
 class Aligned(NamedTuple):
@@ -147,9 +150,27 @@ def find_motion(k: Kernels, history: History, raw: Level, guide: Guide,
     now = Target(raw.d, raw.frames, guide.grey, raw.unit, guide.intrinsics)
     if config.temporal.motion == 'frames' or pose is None or history.pose is None:
         return align(k, past, now, history.motion)
-    motion = between(history.pose, pose)
-    motion = replace(motion, array=k.motion(motion.matrix))
-    return motion if fits(k, past, now, motion) else align(k, past, now, motion.array)
+    given = between(history.pose, pose)
+    return corrected(k, past, now, replace(given, array=k.motion(given.matrix)))
+
+
+def corrected(k: Kernels, past: Aligned, now: Target, given: Motion) -> Motion:
+    """Return a motion by poses if depth and image agree with it, else what they say."""
+    close = fits(k, past, now, given)
+    if not (close and block_shift(k, past, now, given) <= DOUBTED_SHIFT):
+        found = align(k, past, now, given.array)
+        if found.trusted or not close:
+            return replace(found, pose='corrected')
+    return replace(given, pose='used')
+
+
+def block_shift(k: Kernels, past: Aligned, now: Target, motion: Motion) -> float:
+    """Return by how many pixels the median block would move on its own after a motion; waits."""
+    before, after = k.blurred((past.grey, now.grey), BLUR)
+    found = Equations.of_sums(*map(k.numpy, k.normal_equations(
+        past.planes, past.frames, before, now.d, now.m, after, PLAN[-1][1], motion.array,
+        np.array([1.0, 0.0]), now.intrinsics, now.sigma, PHOTOMETRIC_SIGMA, np.inf)))
+    return upper_median(found.shifts) if found.shifts.size else 0.0
 
 
 def fits(k: Kernels, past: Aligned, now: Target, motion: Motion) -> bool:

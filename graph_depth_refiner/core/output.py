@@ -71,12 +71,12 @@ def to_refined(found: Results, present: Present) -> Refined:
         depth, normals, confidence, provenance, found.status, found.iterations, found.energy,
         graph_hit_rate=found.hit_rate, history=found.history,
         reset=present.reset or ('' if found.history > 0 else 'scene change'),
-        history_frames=found.history_frames, noise=found.deviation)
+        history_frames=found.history_frames, noise=found.deviation, pose=present.pose)
 
 
 def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, found: Results) -> Refined:
     """Return the measurement as it came, no pixel moved or filled, and normals as they are."""
-    valid = obs.host > 0
+    valid = k.numpy(obs.m) > 0  # a depth of no confidence is none
     normals = camera.normals(k.numpy(planes), obs.intrinsics).astype(np.float32)
     normals[~valid] = np.nan
     return Refined(
@@ -84,7 +84,7 @@ def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, found: R
         k.numpy(obs.confidence),
         np.where(valid, Provenance.MEASURED, Provenance.UNKNOWN).astype(np.uint8),
         found.status, 0, found.energy, graph_hit_rate=found.hit_rate,
-        reset='energy did not fall', noise=found.deviation)
+        reset='energy did not fall', noise=found.deviation, pose=present.pose)
 
 
 def unknown(obs: Observation) -> Refined:

@@ -28,6 +28,7 @@ from graph_depth_refiner.config import NodeConfig, Points
 from graph_depth_refiner.frame import Frame, Refined
 from graph_depth_refiner.messages import compressed, confidence, conversions, outgoing
 from graph_depth_refiner.messages.camera_info import CameraModel, Cameras
+from graph_depth_refiner.messages.registration import registered
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +44,16 @@ class Inputs:
     camera_info: Any
     confidence: Any = None
     pose: np.ndarray | None = None  # 4 4, camera to world
+    image_info: Any = None  # the camera_info of the image, where it is another camera
+    image_motion: np.ndarray | None = None  # 4 4, from the depth camera to the image's
 
     def doubts(self) -> list[str]:
         """Say what looks wrong but can be used."""
-        frame = self.depth.header.frame_id
-        return [
-            f'{name}.header.frame_id: expected {frame!r} as of the depth, got '
-            f'{other.header.frame_id!r}; is the depth registered to the image?'
-            for name, other in (('image', self.image), ('camera_info', self.camera_info))
-            if other.header.frame_id != frame
-        ]
+        frame, other = self.depth.header.frame_id, self.camera_info.header.frame_id
+        if other == frame:
+            return []
+        return [f'camera_info.header.frame_id: expected {frame!r} as of the depth, got {other!r}; '
+                'is it the calibration of the depth?']
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,22 +79,23 @@ class Assembler:
         """
         Start knowing no camera.
 
-        Steady, the range of 16-bit images never becomes smaller, whatever they show; the
+        Steady, the range of 16-bit and float images never becomes smaller, whatever they show; the
         frames then depend on those before, which a resumed recording could not repeat.
         """
-        self._cameras = Cameras()
-        self._steady, self._bits = steady, 8
+        self._cameras, self._image_cameras = Cameras(), Cameras('image_info', 'image')
+        self._steady = steady
+        # powers of two that the values of a guide stay below: of integers, and of floats
+        self._bits, self._exponent = conversions.LEAST_BITS, conversions.LEAST_EXPONENT
 
     def assemble(self, inputs: Inputs, config: NodeConfig) -> Assembled:
         """Decode, check and fit together one set; raise ValueError in one sentence."""
         depth, encoding, baseline = decode_depth(inputs.depth, config)
         image = self._full_range(_decode_image(inputs.image, config))
-        image = conversions.fit_image(image, depth.shape)
         rectified = 'rectified' if baseline else config.distortion
         camera = self._cameras.model(inputs.camera_info, depth.shape, rectified)
         depth = camera.undistorted(depth, nearest=True)
         frame = Frame(
-            image=camera.undistorted(image),
+            image=self._as_seen(image, depth, camera, inputs, config),
             depth=depth,
             intrinsics=replace(camera.intrinsics, baseline=baseline or config.baseline),
             confidence=_confidence(inputs.confidence, depth, camera, config),
@@ -101,14 +103,27 @@ class Assembler:
             pose=inputs.pose)
         return Assembled(inputs, frame, encoding, camera, config.points)
 
+    def _as_seen(self, image: np.ndarray, depth: np.ndarray, camera: CameraModel, inputs: Inputs,
+                 config: NodeConfig) -> np.ndarray:
+        """Return the image as the depth camera sees it, without distortion."""
+        if inputs.image_motion is None:
+            return camera.undistorted(conversions.fit_image(image, depth.shape))
+        own = self._image_cameras.model(inputs.image_info, image.shape[:2], config.distortion)
+        return registered(own.undistorted(image), depth, inputs.image_motion, camera.intrinsics,
+                          own.intrinsics)
+
     def _full_range(self, image: np.ndarray) -> np.ndarray:
-        """Let images of 10 or 12 bits in 16 guide as others do."""
-        if image.dtype != np.uint16:
+        """Let images of 10 or 12 bits in 16, and floats of any range, guide as others do."""
+        if image.dtype == np.uint8:
             return image
-        bits = conversions.bits_in_use(image, self._bits)
+        bits, exponent = self._bits, self._exponent
+        if image.dtype == np.uint16:
+            bits = conversions.bits_in_use(image, bits)
+        else:
+            exponent = conversions.exponent_in_use(image, exponent)
         if self._steady:
-            self._bits = bits
-        return conversions.full_range(image, bits)
+            self._bits, self._exponent = bits, exponent
+        return conversions.full_range(image, bits if image.dtype == np.uint16 else exponent)
 
 
 def decode_depth(message: Any, config: NodeConfig) -> tuple[np.ndarray, str, float]:
@@ -118,7 +133,7 @@ def decode_depth(message: Any, config: NodeConfig) -> tuple[np.ndarray, str, flo
         return depth, '32FC1', baseline
     compressed = hasattr(message, 'format')
     decode = conversions.decode_compressed_depth if compressed else conversions.decode_depth
-    return *decode(message, config.max_pixels), 0.0
+    return *decode(message, config.max_pixels, config.depth_scale), 0.0
 
 
 def _decode_image(message: Any, config: NodeConfig) -> np.ndarray:

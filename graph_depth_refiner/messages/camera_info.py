@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +24,10 @@ import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
 
-# numbers of coefficients that OpenCV takes, by distortion model
-COEFFICIENTS = {'plumb_bob': (4, 5), 'rational_polynomial': (8, 12, 14)}
+# numbers of coefficients that OpenCV takes; drivers call 8 of them plumb_bob, too
+BROWN = (4, 5, 8, 12, 14)
+FISHEYE = 'equidistant'
+COEFFICIENTS = {'plumb_bob': BROWN, 'rational_polynomial': BROWN, FISHEYE: (4,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,34 +64,43 @@ class CameraModel:
 class Cameras:
     """Turns CameraInfo messages into models; unchanged ones cost nothing."""
 
-    def __init__(self) -> None:
-        """Start knowing no camera."""
+    def __init__(self, name: str = 'camera_info', of: str = 'depth') -> None:
+        """Start knowing no camera; messages of this name are of that image."""
+        self._name, self._of = name, of
         self._key: Any = None
         self._model: CameraModel | None = None
 
     def model(self, info: Any, shape: tuple[int, int], distortion: str) -> CameraModel:
-        """Return the model for depth of this shape; `distortion` as in NodeConfig."""
+        """Return the model for images of this shape; `distortion` as in NodeConfig."""
         roi = info.roi
         key = (shape, distortion, info.height, info.width, info.distortion_model,
                bytes(np.asarray(info.d, float)), bytes(np.asarray(info.k, float)),
                bytes(np.asarray(info.p, float)), info.binning_x, info.binning_y,
                roi.x_offset, roi.y_offset, roi.height, roi.width)
         if key != self._key:
-            self._model = camera_model(info, shape, distortion)
+            self._model = camera_model(info, shape, distortion, self._name, self._of)
             self._key = key
         return self._model
 
 
-def camera_model(info: Any, shape: tuple[int, int], distortion: str) -> CameraModel:
-    """Check a CameraInfo message against the depth and turn it into a model."""
-    matrix = _window(info, shape)
+def camera_model(info: Any, shape: tuple[int, int], distortion: str, name: str = 'camera_info',
+                 of: str = 'depth') -> CameraModel:
+    """Check a CameraInfo message against an image of this shape and turn it into a model."""
+    try:
+        return _camera_model(info, shape, distortion, of)
+    except ValueError as error:
+        raise ValueError(f'{name}{error}') from None
+
+
+def _camera_model(info: Any, shape: tuple[int, int], distortion: str, of: str) -> CameraModel:
+    matrix = _window(info, shape, of)
     coefficients = np.asarray(info.d, float)
-    distorted = bool(np.any(coefficients)) or not _is_pinhole(info.distortion_model)
+    distorted = bool(np.any(coefficients)) or not is_pinhole(info.distortion_model)
     if not distorted or distortion == 'rectified':
         return CameraModel(_intrinsics(_projection(info), matrix))
     if distortion == 'refuse':
         raise ValueError(
-            'camera_info: expected no distortion, got '
+            ': expected no distortion, got '
             f'{info.distortion_model} {np.round(coefficients, 4).tolist()}; set `distortion` to '
             'undistort, or to rectified where the images are rectified already')
     _check_coefficients(info.distortion_model, coefficients)
@@ -96,23 +108,28 @@ def camera_model(info: Any, shape: tuple[int, int], distortion: str) -> CameraMo
     camera = np.array([
         [intrinsics.fx, 0, intrinsics.cx], [0, intrinsics.fy, intrinsics.cy], [0, 0, 1]])
     # the same camera without its distortion; a rotation would change what depth means
-    maps = cv2.initUndistortRectifyMap(
-        camera, coefficients, None, camera, shape[::-1], cv2.CV_32FC1)
+    maps = _undistortion(info.distortion_model)(
+        camera, coefficients, np.eye(3), camera, shape[::-1], cv2.CV_32FC1)
     return CameraModel(intrinsics, maps)
 
 
-def _is_pinhole(model: str) -> bool:
-    return model in COEFFICIENTS or model in ('', 'none')
+def is_pinhole(model: str) -> bool:
+    """Say whether a camera of this model and no coefficients but 0 has no distortion."""
+    return model in ('plumb_bob', 'rational_polynomial', '', 'none')
+
+
+def _undistortion(model: str) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    return (cv2.fisheye if model == FISHEYE else cv2).initUndistortRectifyMap
 
 
 def _check_coefficients(model: str, coefficients: np.ndarray) -> None:
     if model not in COEFFICIENTS:
         raise ValueError(
-            'camera_info.distortion_model: expected plumb_bob, rational_polynomial or no '
+            f'.distortion_model: expected {", ".join(COEFFICIENTS)} or no '
             f'distortion, got {model!r}')
     if coefficients.size not in COEFFICIENTS[model] or not np.isfinite(coefficients).all():
         raise ValueError(
-            f'camera_info.d: expected {" or ".join(map(str, COEFFICIENTS[model]))} finite '
+            f'.d: expected {", ".join(map(str, COEFFICIENTS[model]))} finite '
             f'numbers for {model}, got {coefficients.tolist()}')
 
 
@@ -130,10 +147,10 @@ def _intrinsics(camera: np.ndarray, window: np.ndarray) -> Intrinsics:
     try:
         return Intrinsics(float(fx), float(fy), float(cx), float(cy))
     except ValueError as error:
-        raise ValueError(f'camera_info: {error}') from None
+        raise ValueError(f': {error}') from None
 
 
-def _window(info: Any, shape: tuple[int, int]) -> np.ndarray:
+def _window(info: Any, shape: tuple[int, int], of: str) -> np.ndarray:
     """Return the matrix (3 3) from pixels of the full image to those of ROI and binning."""
     roi = info.roi
     binning_x, binning_y = max(1, info.binning_x), max(1, info.binning_y)
@@ -141,7 +158,7 @@ def _window(info: Any, shape: tuple[int, int]) -> np.ndarray:
     width = (roi.width or info.width) // binning_x
     if (height, width) != shape:
         raise ValueError(
-            f'camera_info: expected the size of the depth {shape[1]}x{shape[0]} after binning '
+            f': expected the size of the {of} {shape[1]}x{shape[0]} after binning '
             f'and region of interest, got {width}x{height}')
     return np.array([
         [1 / binning_x, 0, -roi.x_offset / binning_x],

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Payloads of compressed images: PNG and JPEG colour, PNG and RVL depth."""
+"""Payloads of compressed images: PNG, JPEG and TIFF colour, PNG, TIFF and RVL depth."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ from graph_depth_refiner.messages.kernels import kernels
 
 PNG = b'\x89PNG\r\n\x1a\n'
 JPEG = b'\xff\xd8'
+TIFF = {b'II*\0': '<', b'MM\0*': '>'}  # and the order of its bytes
+TIFF_WIDTH, TIFF_HEIGHT = 256, 257  # tags
+TIFF_NUMBERS = {3: 'H', 4: 'I'}  # types of those tags
 # int32 kind, float32 parameters a and b of the inverse-depth quantisation
 DEPTH_HEADER = struct.Struct('<iff')
 RVL_SIZE = struct.Struct('<II')
@@ -46,7 +49,7 @@ def check_size(name: str, height: int, width: int, max_pixels: int) -> None:
 
 
 def picture(name: str, data: bytes, max_pixels: int) -> np.ndarray:
-    """Decode a PNG or JPEG as it is stored: H W or H W C, uint8 or uint16, colour as BGR."""
+    """Decode PNG, JPEG or TIFF as stored: H W or H W C, uint8, uint16 or float32, BGR."""
     check_size(name, *picture_size(name, data), max_pixels)
     flags = cv2.IMREAD_UNCHANGED
     try:
@@ -55,12 +58,17 @@ def picture(name: str, data: bytes, max_pixels: int) -> np.ndarray:
         decoded = None
     if decoded is None:
         raise ValueError(f'{name}: expected a readable picture, got {len(data)} damaged bytes')
+    if decoded.dtype not in (np.uint8, np.uint16, np.float32):
+        raise ValueError(
+            f'{name}: expected a picture of uint8, uint16 or float32, got {decoded.dtype}')
     return decoded
 
 
 def depth(form: str, data: bytes, max_pixels: int) -> tuple[np.ndarray, str]:
     """Decode a `compressedDepth` payload; return uint16 or float32 H W and its encoding."""
     encoding, codec = _depth_format(form)
+    if codec == 'plain':
+        return _plain(encoding, picture('depth', data, max_pixels))
     if len(data) <= DEPTH_HEADER.size:
         raise ValueError(
             f'depth: expected more than {DEPTH_HEADER.size} bytes of compressedDepth, '
@@ -113,6 +121,16 @@ def _to_inverse(metres: np.ndarray) -> tuple[np.ndarray, float, float]:
     return stored, float(a), float(b)
 
 
+def _plain(encoding: str, stored: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return what `compressed` stores losslessly: 16-bit PNG or TIFF, floats as TIFF."""
+    kind = np.float32 if encoding == '32FC1' else np.uint16
+    if stored.dtype != kind or stored.ndim != 2:
+        raise ValueError(
+            f'depth: expected a picture of one channel of {np.dtype(kind)} for {encoding}, got '
+            f'{stored.dtype} {stored.shape}')
+    return stored, encoding
+
+
 def _rvl_image(payload: bytes, max_pixels: int) -> np.ndarray:
     if len(payload) < RVL_SIZE.size:
         raise ValueError(f'depth: expected an RVL size of 8 bytes, got {len(payload)}')
@@ -136,11 +154,13 @@ def _depth_format(form: str) -> tuple[str, str]:
     """Split a format such as `16UC1; compressedDepth png` into encoding and codec."""
     encoding, _, rest = (part.strip() for part in form.partition(';'))
     codec = rest.removeprefix('compressedDepth').strip() or 'png'
-    known = encoding in ('16UC1', 'mono16', '32FC1') and codec in ('png', 'rvl')
-    if not known or (rest and not rest.startswith('compressedDepth')):
+    if rest.split(' ')[0] in ('png', 'tiff'):
+        codec = 'plain'  # of image_transport's `compressed`
+    known = encoding in ('16UC1', 'mono16', '32FC1') and codec in ('png', 'rvl', 'plain')
+    if not known or (rest and codec != 'plain' and not rest.startswith('compressedDepth')):
         raise ValueError(
-            'depth: expected format "16UC1|mono16|32FC1; compressedDepth png|rvl" '
-            f'(JPEG destroys depth), got {form!r}')
+            'depth: expected format "16UC1|mono16|32FC1; compressedDepth png|rvl" or '
+            f'"16UC1|32FC1; png|tiff compressed" (JPEG destroys depth), got {form!r}')
     return encoding, codec
 
 
@@ -151,7 +171,29 @@ def picture_size(name: str, data: bytes) -> tuple[int, int]:
         return height, width
     if data[:2] == JPEG:
         return _jpeg_size(name, data)
-    raise ValueError(f'{name}: expected PNG or JPEG, got bytes {bytes(data[:4])!r}')
+    if data[:4] in TIFF:
+        return _tiff_size(name, data, TIFF[data[:4]])
+    raise ValueError(f'{name}: expected PNG, JPEG or TIFF, got bytes {bytes(data[:4])!r}')
+
+
+def _tiff_size(name: str, data: bytes, order: str) -> tuple[int, int]:
+    """Read height and width of a TIFF, and refuse one of several pictures."""
+    sizes = {}
+    try:
+        at, = struct.unpack_from(f'{order}I', data, 4)
+        count, = struct.unpack_from(f'{order}H', data, at)
+        for entry in range(at + 2, at + 2 + 12 * count, 12):
+            tag, kind = struct.unpack_from(f'{order}HH', data, entry)
+            if tag in (TIFF_WIDTH, TIFF_HEIGHT):
+                if tag in sizes:  # which of the two a decoder takes is anybody's guess
+                    raise KeyError(tag)
+                sizes[tag], = struct.unpack_from(order + TIFF_NUMBERS[kind], data, entry + 8)
+        following, = struct.unpack_from(f'{order}I', data, at + 2 + 12 * count)
+        if following == 0:
+            return sizes[TIFF_HEIGHT], sizes[TIFF_WIDTH]
+    except (struct.error, KeyError):
+        pass
+    raise ValueError(f'{name}: expected a TIFF of one picture with a size, got another')
 
 
 def _jpeg_size(name: str, data: bytes) -> tuple[int, int]:

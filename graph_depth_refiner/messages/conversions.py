@@ -21,6 +21,7 @@ as one sentence in a ValueError.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import cv2
@@ -31,6 +32,9 @@ from graph_depth_refiner.messages.compressed import check_size
 
 MILLIMETRE = np.float32(0.001)
 OUTLIERS = 0.001  # share of the pixels of an image that may lie beyond its range
+LEAST_BITS = 8
+# powers of two between which the range of a float image may lie
+LEAST_EXPONENT, MOST_EXPONENT = -20, 40
 
 # encoding: type of a channel, channels
 LAYOUTS = {
@@ -47,6 +51,8 @@ CONFIDENCE_ENCODINGS = ('mono8', '8UC1', *DEPTH_ENCODINGS)
 # None: used as it is. OpenCV names a Bayer pattern by its second row, ROS by its first
 TO_RGB = {
     'mono8': None, '8UC1': None, 'mono16': None, 'rgb8': None,
+    # infrared and amplitude of time-of-flight cameras
+    '16UC1': None, '32FC1': None, '64FC1': None,
     'bgr8': cv2.COLOR_BGR2RGB, '8UC3': cv2.COLOR_BGR2RGB,
     'rgba8': cv2.COLOR_RGBA2RGB, 'bgra8': cv2.COLOR_BGRA2RGB,
     'yuv422': cv2.COLOR_YUV2RGB_UYVY, 'uyvy': cv2.COLOR_YUV2RGB_UYVY,
@@ -83,31 +89,38 @@ def pixels(name: str, message: Any, max_pixels: int) -> np.ndarray:
     return view.astype(dtype.newbyteorder('=')) if not dtype.isnative else view
 
 
-def decode_depth(message: Any, max_pixels: int) -> tuple[np.ndarray, str]:
+def decode_depth(message: Any, max_pixels: int, scale: float = 0.0) -> tuple[np.ndarray, str]:
     """Return metres (H W float32) of an Image message, and the encoding they came in."""
     if message.encoding not in DEPTH_ENCODINGS:
         raise ValueError(
             f'depth.encoding: expected one of {", ".join(DEPTH_ENCODINGS)}, '
             f'got {message.encoding!r}')
-    return metres(pixels('depth', message, max_pixels)), message.encoding
+    return metres(pixels('depth', message, max_pixels), scale), message.encoding
 
 
-def decode_compressed_depth(message: Any, max_pixels: int) -> tuple[np.ndarray, str]:
-    """Return metres (H W float32) of a compressedDepth message, and their encoding."""
+def decode_compressed_depth(message: Any, max_pixels: int,
+                            scale: float = 0.0) -> tuple[np.ndarray, str]:
+    """Return metres (H W float32) of a compressed depth, and their encoding."""
     stored, encoding = compressed.depth(message.format, bytes(message.data), max_pixels)
-    return metres(stored), encoding
+    return metres(stored, scale), encoding
 
 
-def metres(stored: np.ndarray) -> np.ndarray:
-    """Return depth as it is stored, millimetres if integer, as contiguous float32 metres."""
-    if stored.dtype == np.uint16:
-        return np.multiply(stored, MILLIMETRE, dtype=np.float32)
+def metres(stored: np.ndarray, scale: float = 0.0) -> np.ndarray:
+    """
+    Return depth as it is stored as contiguous float32 metres.
+
+    Scale is the length of its unit; 0 is a millimetre for integers and a metre for floats.
+    """
     with np.errstate(over='ignore', invalid='ignore'):
+        if stored.dtype == np.uint16:
+            return np.multiply(stored, np.float32(scale) or MILLIMETRE, dtype=np.float32)
+        if scale:
+            return np.multiply(stored, scale).astype(np.float32)
         return np.ascontiguousarray(stored, np.float32)
 
 
 def decode_image(message: Any, max_pixels: int) -> np.ndarray:
-    """Return an Image message as H W (grey) or H W 3 (RGB), uint8 or uint16."""
+    """Return an Image message as H W (grey, of any type) or H W 3 (RGB), uint8 or uint16."""
     encoding = message.encoding
     if encoding not in TO_RGB:
         return _by_cv_bridge(message, max_pixels)
@@ -158,7 +171,7 @@ def decode_disparity(message: Any, max_pixels: int) -> tuple[np.ndarray, float]:
     return depth, float(message.t)
 
 
-def bits_in_use(image: np.ndarray, least: int = 8) -> int:
+def bits_in_use(image: np.ndarray, least: int = LEAST_BITS) -> int:
     """Return how many bits hold almost all values of a uint16 image, at least some."""
     allowed = OUTLIERS * image.size
     return next(
@@ -166,21 +179,44 @@ def bits_in_use(image: np.ndarray, least: int = 8) -> int:
         if bits == 16 or np.count_nonzero(image >> bits) <= allowed)
 
 
+def exponent_in_use(image: np.ndarray, least: int = LEAST_EXPONENT) -> int:
+    """Return the power of two below which almost all values of a float image lie."""
+    known = image[np.isfinite(image) & (image > 0)]
+    if not known.size:
+        return least
+    beyond = min(int(OUTLIERS * image.size), known.size - 1)
+    largest = float(np.partition(known, known.size - 1 - beyond)[known.size - 1 - beyond])
+    return max(least, min(MOST_EXPONENT, math.frexp(largest)[1]))
+
+
 def full_range(image: np.ndarray, bits: int) -> np.ndarray:
-    """Stretch a uint16 image of some bits to all sixteen; what lies beyond becomes white."""
+    """
+    Stretch a uint16 image of some bits, or a float one below 2^bits, to all sixteen bits.
+
+    What lies beyond becomes white, what is no number black.
+    """
+    if image.dtype != np.uint16:
+        with np.errstate(over='ignore'):
+            share = np.nan_to_num(image * (0.5 ** bits), nan=0.0, posinf=1.0, neginf=0.0)
+        return (np.clip(share, 0, 1) * 65535).astype(np.uint16)
     return np.minimum(image, np.uint16(2 ** bits - 1)) << np.uint16(16 - bits)
 
 
 def fit_image(image: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Resize an image to the size of the depth; refuse it where that would distort it."""
     height, width = image.shape[:2]
-    if (height, width) == shape:
-        return image
     if height * shape[1] != width * shape[0]:
         raise ValueError(
             f'image: expected the size of the depth {shape[1]}x{shape[0]} or an exact multiple '
             f'or part of it, got {width}x{height}')
-    smaller = shape[0] < height
+    return resize_image(image, shape)
+
+
+def resize_image(image: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Return the image in another size (height, width), without aliasing."""
+    if image.shape[:2] == shape:
+        return image
+    smaller = shape[0] < image.shape[0]
     return cv2.resize(
         image, shape[::-1], interpolation=cv2.INTER_AREA if smaller else cv2.INTER_LINEAR)
 

@@ -46,6 +46,10 @@ class MessageKernels(NamedTuple):
          np.ndarray], None]
     # code and number of pixels to uint16
     decode_rvl: Callable[[bytes, int], np.ndarray]
+    # image, depth, where it is measured, motion, cameras, colours to fill; where they are
+    project_colors: Callable[..., np.ndarray]
+    # depth, where there are colours, colours, in place
+    spread_colors: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 
 @cache
@@ -56,23 +60,37 @@ def kernels() -> MessageKernels:
 
 def numba_kernels() -> MessageKernels:
     """Return the compiled ones."""
-    from graph_depth_refiner.messages import confidence_numba, outgoing_numba, rvl_numba
+    from graph_depth_refiner.messages import (
+        confidence_numba,
+        outgoing_numba,
+        registration_numba,
+        rvl_numba,
+    )
     return MessageKernels(
         millimetres=outgoing_numba.millimetres,
         normal_colors=outgoing_numba.normal_colors,
         cloud_points=outgoing_numba.cloud_points,
         inverse_depth=confidence_numba.inverse_depth,
         judge=confidence_numba.judge,
-        decode_rvl=rvl_numba.decode_rvl)
+        decode_rvl=rvl_numba.decode_rvl,
+        project_colors=registration_numba.project_colors,
+        spread_colors=registration_numba.spread_colors)
 
 
 def numpy_kernels() -> MessageKernels:
     """Return the reference."""
-    from graph_depth_refiner.messages import confidence_numpy, outgoing_numpy, rvl_numpy
+    from graph_depth_refiner.messages import (
+        confidence_numpy,
+        outgoing_numpy,
+        registration_numpy,
+        rvl_numpy,
+    )
     return MessageKernels(
         millimetres=outgoing_numpy.millimetres,
         normal_colors=outgoing_numpy.normal_colors,
         cloud_points=outgoing_numpy.cloud_points,
         inverse_depth=confidence_numpy.inverse_depth,
         judge=confidence_numpy.judge,
-        decode_rvl=rvl_numpy.decode_rvl)
+        decode_rvl=rvl_numpy.decode_rvl,
+        project_colors=registration_numpy.project_colors,
+        spread_colors=registration_numpy.spread_colors)

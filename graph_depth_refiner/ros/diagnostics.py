@@ -26,8 +26,9 @@ from rclpy.clock import Clock, ClockType
 
 from graph_depth_refiner.frame import Status
 from graph_depth_refiner.ros.memory import resident_megabytes
+from graph_depth_refiner.ros.shedding import STAGES
 from graph_depth_refiner.ros.starvation import Starvation
-from graph_depth_refiner.ros.watch import Recent
+from graph_depth_refiner.ros.watch import Recent, STAGE
 
 PERIOD = 1.0  # seconds, unless the parameter of the updater says otherwise
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.1, 3600.0  # seconds
@@ -103,11 +104,14 @@ class Diagnostics:
             status.add(
                 f'latency {name} (ms)', _number(recent.percentile('latency_ms', percent)))
             status.add(f'age {name} (ms)', _number(recent.percentile('age_ms', percent)))
+        for name in recent.names(STAGE):
+            status.add(f'{name} (ms)', _number(recent.mean(name)))
         status.add('iterations', _number(recent.newest('iterations'), 0))
         status.add('energy', _number(recent.newest('energy'), 6))
         status.add('graph hit rate', _number(recent.newest('graph_hit_rate'), 3))
         self._past(status, processor)
         status.add('shedding stage', str(processor.shedder.stage))
+        status.add('shedding cost', STAGES[processor.shedder.stage].cost)
         status.add('last status', processor.last_status.value if processor.last_status else '')
         for name, count in sorted(processor.statuses.snapshot().items()):
             status.add(f'status {name}', str(count))
@@ -134,6 +138,8 @@ class Diagnostics:
         status.add('history weight (frames)', _number(recent.mean('history_frames')))
         for cause, count in sorted(processor.resets.snapshot().items()):
             status.add(f'no history: {cause}', str(count))
+        for fate, count in sorted(processor.poses.snapshot().items()):
+            status.add(f'poses {fate}', str(count))
 
     def _summary(self, status: Any) -> Any:
         pipeline = self._pipeline
@@ -143,10 +149,10 @@ class Diagnostics:
                 'and topics of the two are mixed up')
         elif self.last_complaint:
             status.summary(DiagnosticStatus.WARN, self.last_complaint)
-        elif pipeline.processor.shedder.stage:
+        elif stage := pipeline.processor.shedder.stage:
             status.summary(
                 DiagnosticStatus.WARN,
-                f'overloaded: work is shed, stage {pipeline.processor.shedder.stage}')
+                f'overloaded: work is shed, stage {stage}: {STAGES[stage].cost}')
         elif pipeline.inputs and pipeline.processor.last_status in TROUBLE:
             status.summary(
                 DiagnosticStatus.WARN, f'last frame: {pipeline.processor.last_status.value}')

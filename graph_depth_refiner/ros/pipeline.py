@@ -19,17 +19,17 @@ import time
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
 from std_srvs.srv import SetBool, Trigger
 
 from graph_depth_refiner.config import NodeConfig, preset, RefinerConfig
 from graph_depth_refiner.core import kernels
 from graph_depth_refiner.messages.assembly import Inputs, output_topics
-from graph_depth_refiner.messages.conversions import seconds
 from graph_depth_refiner.ros.diagnostics import Diagnostics, NOT_HEARD
 from graph_depth_refiner.ros.logs import forward_to
 from graph_depth_refiner.ros.parameters import Parameters
-from graph_depth_refiner.ros.poses import Poses
+from graph_depth_refiner.ros.places import check_places, LivePlaces
 from graph_depth_refiner.ros.processing import Job, Processor, Settings
 from graph_depth_refiner.ros.synchroniser import Synchroniser
 from graph_depth_refiner.ros.topics import input_topics, InputTopic, OutputTopics
@@ -57,13 +57,15 @@ class Pipeline:
         self.parameters = Parameters(node, on_change=self._changed)
         self.parameters.declare(preset(self.parameters.declare(NodeConfig()).preset))
         self._settings = self._current_settings()
+        check_places(self._settings.node)
         kernels.choose(self._settings.node.device, self._settings.refiner.backend)
         self.depth_role = self._settings.node.input_kind
         self._causes: set[str] = set()
         self._epoch = 0
         self._last_set = 0.0
         self._newest_info: Any = None
-        self._poses = Poses()
+        self._image_info: Any = None
+        self.places: LivePlaces | None = None
         self.jumps = Jumps()
         self._entities: list[Any] = []  # of the node, destroyed on closing
         self._bad_stamps = 0
@@ -85,12 +87,15 @@ class Pipeline:
         """Listen and refine."""
         config = self._settings.node
         self._bad_stamps = 0
+        self.places = LivePlaces(
+            self.node, config, lambda: self._settings.node.pose_timeout)
         inputs = input_topics(self.node, config, self._received)
-        if config.camera_pose_topic:
-            inputs['camera_pose'] = InputTopic(
-                self.node, 'camera_pose', PoseStamped, config.camera_pose_topic, self._pose)
+        for role, kind, topic in (('camera_pose', PoseStamped, config.camera_pose_topic),
+                                  ('odometry', Odometry, config.odometry_topic)):
+            if topic:
+                inputs[role] = InputTopic(self.node, role, kind, topic, self._pose)
         self.processor = Processor(
-            lambda: self._settings, self.clock, self.outputs, self._log_once)
+            lambda: self._settings, self.clock, self.outputs, self._log_once, self.places)
         self.worker = Worker(
             self.processor.process, self._dropped, self._failed, self._prepare)
         self.synchroniser = Synchroniser(self._matched, self._jumped)
@@ -118,6 +123,8 @@ class Pipeline:
         for topic in self.inputs.values():
             topic.destroy()
         self.inputs, self.listening = {}, False
+        if self.places:
+            self.places.destroy()
         if self.worker and not self.worker.stop(timeout):
             return False
         if self.processor:
@@ -168,6 +175,9 @@ class Pipeline:
     # ----------------------------------------------------------- on the way in
 
     def _received(self, role: str, message: Any) -> None:
+        if role == 'image_info':
+            self._image_info = message
+            return
         if role == 'camera_info':
             self._newest_info = message
         try:
@@ -187,10 +197,9 @@ class Pipeline:
             return
         now = time.perf_counter()
         period, self._last_set = now - self._last_set, now
-        slop = self._settings.node.approximate_sync_tolerance_seconds
         inputs = Inputs(
             messages.get('image'), depth, info, messages.get('confidence'),
-            self._poses.at(seconds(depth.header.stamp), slop))
+            image_info=self._image_info)
         job = Job(inputs, now, period, self._epoch)
         if self.processor.preparing and self._settings.node.while_loading == 'pass':
             self._pass_on(job)
@@ -215,9 +224,9 @@ class Pipeline:
                 f'{role}: stamps went back by {by:.3g} s, the stream starts anew',
                 throttle_duration_sec=QUIET)
 
-    def _pose(self, role: str, message: PoseStamped) -> None:
+    def _pose(self, role: str, message: PoseStamped | Odometry) -> None:
         try:
-            self._poses.add(message)
+            self.places.poses.add(role, message)
         except ValueError as error:
             self._log_once(str(error))
 
@@ -304,7 +313,8 @@ class Pipeline:
 
     def _start_anew(self) -> None:
         self._epoch += 1
-        self._poses.clear()
+        if self.places:
+            self.places.clear()
 
     def _reset(self, request: Any, response: Any) -> Any:
         """Serve ~/reset."""

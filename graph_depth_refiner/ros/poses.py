@@ -11,55 +11,50 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Camera poses known from odometry, found again by the stamp of a depth image."""
+"""Camera poses of a topic, found again by the stamp of a depth image."""
 
 from __future__ import annotations
 
-from collections import deque
+import threading
 from typing import Any
 
 import numpy as np
 
 from graph_depth_refiner.messages.conversions import seconds
+from graph_depth_refiner.messages.transforms import LONGEST_GAP, pose_row, Track
 
 KEPT = 500  # a second or more of fast odometry
 
 
-def pose_matrix(pose: Any) -> np.ndarray:
-    """Return a Pose message as a matrix (4 4), camera to world; ValueError if it is none."""
-    q = np.array([pose.orientation.x, pose.orientation.y, pose.orientation.z,
-                  pose.orientation.w])
-    length = np.linalg.norm(q)
-    if not (np.isfinite(length) and length > 0.5):
-        raise ValueError(f'camera_pose.orientation: expected a quaternion, got {q.tolist()}')
-    x, y, z, w = q / length
-    matrix = np.eye(4)
-    matrix[:3, :3] = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]
-    matrix[:3, 3] = pose.position.x, pose.position.y, pose.position.z
-    if not np.isfinite(matrix).all():
-        raise ValueError('camera_pose.position: expected finite numbers, got others')
-    return matrix
-
-
 class Poses:
-    """The last poses by stamp."""
+    """The last poses by stamp; taken in by one thread, asked for by another."""
 
     def __init__(self) -> None:
         """Start knowing none."""
-        self._poses: deque[tuple[float, np.ndarray]] = deque(maxlen=KEPT)
+        self._track, self.body = Track(KEPT), ''
+        self._news = threading.Condition()
 
-    def add(self, message: Any) -> None:
-        """Take in a PoseStamped message."""
-        self._poses.append((seconds(message.header.stamp), pose_matrix(message.pose)))
+    def add(self, role: str, message: Any) -> None:
+        """Take in a PoseStamped or Odometry message; ValueError where it is no pose."""
+        pose = getattr(message.pose, 'pose', message.pose)  # that of odometry has a covariance
+        row = pose_row(role, pose)
+        with self._news:
+            self._track.add(seconds(message.header.stamp), row)
+            self.body = getattr(message, 'child_frame_id', '')
+            self._news.notify_all()
 
-    def at(self, stamp: float, slop: float) -> np.ndarray | None:
-        """Return the pose nearest in time, or None where none is near."""
-        nearest = min(self._poses, key=lambda known: abs(known[0] - stamp), default=None)
-        return nearest[1] if nearest and abs(nearest[0] - stamp) <= slop else None
+    def at(self, stamp: float, timeout: float) -> np.ndarray | None:
+        """
+        Return the pose (4 4) at a moment, interpolated; None where it lies outside of them.
+
+        Waits for the pose after it, unless no poses come any more.
+        """
+        with self._news:
+            if self._track.newest > stamp - LONGEST_GAP:
+                self._news.wait_for(lambda: self._track.newest >= stamp, timeout)
+            return self._track.at(stamp)
 
     def clear(self) -> None:
         """Forget all."""
-        self._poses.clear()
+        with self._news:
+            self._track.clear()

@@ -26,6 +26,7 @@ import numpy as np
 
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
 from graph_depth_refiner.frame import Refined, Status
+from graph_depth_refiner.messages import registration
 from graph_depth_refiner.messages.assembly import (
     Assembled,
     Assembler,
@@ -41,10 +42,11 @@ from graph_depth_refiner.messages.outgoing import (
     depth_fields,
     Room,
 )
+from graph_depth_refiner.messages.placement import Nowhere, placed, Places
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.preparation import Preparation
 from graph_depth_refiner.ros.shedding import Shedder
-from graph_depth_refiner.ros.watch import Recent
+from graph_depth_refiner.ros.watch import Recent, STAGE
 from graph_depth_refiner.ros.worker import Ledger
 
 WARM_UP_SHAPE = (240, 320)
@@ -115,8 +117,11 @@ class Processor:
     """Refines jobs one by one, in the worker's thread; sole owner of the refiner."""
 
     def __init__(self, settings: Callable[[], Settings], clock: Callable[[], float],
-                 outlet: Outlet, doubt: Callable[[str], None]) -> None:
+                 outlet: Outlet, doubt: Callable[[str], None],
+                 places: Places | None = None) -> None:
         """Keep the ways out; `clock` tells the time of stamps, `doubt` takes a warning."""
+        self._places = places or Nowhere()
+        self._waited = 0.0  # seconds, for the places of the last frame
         self._settings, self._clock = settings, clock
         self._outlet, self._doubt = outlet, doubt
         self._assembler = Assembler(steady=True)
@@ -129,6 +134,7 @@ class Processor:
         self.recent = Recent()
         self.statuses = Ledger()  # how the refinements ended
         self.resets = Ledger()  # why a frame had no history
+        self.poses = Ledger()  # what became of poses, where some are to come
         self.last_status: Status | None = None  # of the last frame, if that was refined
         self.preparing = False
 
@@ -140,6 +146,8 @@ class Processor:
             self.refiner = DepthRefiner(settings.refiner, settings.node.device)
             self.refiner.warm_up(WARM_UP_SHAPE)
             warm_up()
+            if settings.node.image_info_topic:
+                registration.warm_up()
         finally:
             self.preparing = False
 
@@ -157,7 +165,8 @@ class Processor:
         if not settings.node.shed_load or settings.refiner.solver.mode != 'realtime':
             self.shedder.reset()
         elif fate == 'refined':
-            self.shedder.observe(job.period, time.perf_counter() - started)
+            # waiting for a pose is no work that could be shed
+            self.shedder.observe(job.period, time.perf_counter() - started - self._waited)
 
     def pass_on(self, job: Job) -> None:
         """Publish the depth of a job as it came, in whatever thread, while preparing."""
@@ -183,14 +192,17 @@ class Processor:
         return 'refined'
 
     def _refine(self, job: Job, settings: Settings, wanted: list[str]) -> None:
-        assembled = self._assembler.assemble(job.inputs, settings.node)
-        frame = assembled.frame
-        refiner = self._preparation.refiner(self.refiner, frame.depth.shape, settings.refiner)
-        config = self.shedder.apply(settings.refiner)
+        began = time.perf_counter()
+        inputs = placed(job.inputs, settings.node, self._places)
+        self._waited = time.perf_counter() - began
+        assembled = self._assembler.assemble(inputs, settings.node)
+        shape = assembled.frame.depth.shape
+        refiner = self._preparation.refiner(self.refiner, shape, settings.refiner)
+        config = self.shedder.apply(settings.refiner, shape)
         refiner.configure(
             config if refiner is self.refiner else replace(config, backend='auto'))
         try:
-            refined = refiner.refine(frame)
+            refined = refiner.refine(assembled.frame)
         except Exception:
             refiner.reset()  # what is carried on may be half of this frame
             raise
@@ -211,8 +223,11 @@ class Processor:
             latency_ms=1e3 * latency, iterations=refined.iterations, energy=refined.energy,
             graph_hit_rate=refined.graph_hit_rate,
             age_ms=1e3 * (self._clock() - assembled.frame.stamp),
-            **{f'{stage}_ms': ms for stage, ms in refined.milliseconds.items()})
+            **{f'{STAGE}{stage}': ms for stage, ms in refined.milliseconds.items()})
         self._note_past(refined)
+        if self._places.wanted:
+            known = assembled.frame.pose is not None
+            self.poses.count(refined.pose or 'not needed' if known else 'unknown')
         self.statuses.count(refined.status.name.lower())
         self.last_status = refined.status
 
@@ -237,7 +252,8 @@ class Processor:
                     info = camera_info_fields(inputs.camera_info)
                     self._outlet.publish(topic, header, partial(_as_is, info))
             elif topic == 'disparity_refined' or (
-                    topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')):
+                    topic == 'depth_refined/image' and hasattr(inputs.depth, 'encoding')
+                    and not config.depth_scale):
                 self._outlet.forward(topic, inputs.depth)
             elif topic in AS_DEPTH:
                 depth, encoding, _ = decode_depth(inputs.depth, config)

@@ -143,6 +143,8 @@ def input_topics(node: Any, config: NodeConfig,
         subscribe('depth', Image if config.depth_image_transport == 'raw' else CompressedImage,
                   config.depth_topic, config.depth_image_transport)
     subscribe('camera_info', CameraInfo, config.camera_info_topic)
+    if config.image_info_topic:
+        subscribe('image_info', CameraInfo, config.image_info_topic)
     if config.use_confidence != 'never':
         subscribe('confidence', Image, config.confidence_topic)
     return topics

@@ -22,6 +22,7 @@ import numpy as np
 
 WINDOW = 2.0  # seconds over which a rate is measured
 RECENT = 300  # frames over which percentiles are taken
+STAGE = 'stage '  # names of the times of stages, in milliseconds, begin so
 SILENCE = 2.0  # seconds, or three messages where these come slower, and a topic is silent
 LONGEST_PERIOD = 10.0  # seconds; a longer pause says nothing about the rate
 MANY_JUMPS, JUMPS_WITHIN = 3, 2.0  # in so many seconds: no recording that begins anew
@@ -117,6 +118,11 @@ class Recent:
         with self._lock:
             values = self._values.get(name)
             return values[-1] if values else float('nan')
+
+    def names(self, beginning: str) -> list[str]:
+        """Return the quantities whose names begin so, in the order they came."""
+        with self._lock:
+            return [name for name in self._values if name.startswith(beginning)]
 
     def clear(self) -> None:
         """Forget everything."""

@@ -133,7 +133,7 @@ def test_a_truncated_recording_is_one_sentence(tmp_path, capsys, storage, suffix
 def test_a_wrong_file_is_one_sentence(tmp_path, capsys, name, data):
     (tmp_path / name).write_bytes(data)
     said = refused(capsys, 'refine-bag', tmp_path / name, tmp_path / 'out')
-    assert 'expected a ROS 2 recording' in said
+    assert 'expected a recording (a folder' in said
     assert not (tmp_path / 'out').exists()
 
 
@@ -142,7 +142,8 @@ def test_wrong_metadata_is_one_sentence(tmp_path, capsys, metadata):
     source = tmp_path / 'in'
     source.mkdir()
     (source / METADATA).write_text(metadata)
-    assert 'expected a ROS 2 recording' in refused(capsys, 'refine-bag', source, tmp_path / 'o')
+    assert 'expected a recording (a folder' in refused(
+        capsys, 'refine-bag', source, tmp_path / 'o')
 
 
 def test_nothing_there_is_one_sentence(tmp_path, capsys):

@@ -13,16 +13,21 @@
 # limitations under the License.
 """Test the guesses about topics on the names real drivers use."""
 
+from dataclasses import replace
+
 import pytest
 
 from graph_depth_refiner.bags.topics import (
     CAMERA_INFO,
     COMPRESSED,
     DISPARITY,
+    FLAT,
     guess,
     IMAGE,
+    of_camera,
     Seen,
 )
+from graph_depth_refiner.config import NodeConfig
 
 
 def seen(*names):
@@ -30,7 +35,7 @@ def seen(*names):
     topics = []
     for name in names:
         if name.endswith('camera_info'):
-            topics.append(Seen(name, CAMERA_INFO))
+            topics.append(Seen(name, CAMERA_INFO, FLAT if 'stereo' in name else ''))
         elif name.endswith('/compressedDepth'):
             topics.append(Seen(name, COMPRESSED, '16UC1; compressedDepth'))
         elif name.endswith('/compressed'):
@@ -57,6 +62,30 @@ def seen(*names):
      '/zed/zed_node/depth/depth_registered', '/zed/zed_node/left/image_rect_color',
      '/zed/zed_node/depth/camera_info', '/zed/zed_node/confidence/confidence_map',
      '/zed/zed_node'),
+    # OAK, driver v2: depth without distortion belongs to the rectified image
+    (('/oak/stereo/image_raw', '/oak/rgb/image_raw', '/oak/rgb/image_rect',
+      '/oak/rgb/camera_info', '/oak/stereo/camera_info'),
+     '/oak/stereo/image_raw', '/oak/rgb/image_rect', '/oak/stereo/camera_info', '', '/oak'),
+    (('/camera/infra/image_rect_raw', '/camera/depth/image_rect_raw', '/camera/color/image_raw',
+      '/camera/confidence/image_rect_raw', '/camera/depth/camera_info',
+      '/camera/infra/camera_info'),
+     '/camera/depth/image_rect_raw', '/camera/infra/image_rect_raw',
+     '/camera/depth/camera_info', '/camera/confidence/image_rect_raw', '/camera'),
+    (('/rgbd_camera/depth_image', '/rgbd_camera/image', '/rgbd_camera/camera_info'),
+     '/rgbd_camera/depth_image', '/rgbd_camera/image', '/rgbd_camera/camera_info', '',
+     '/rgbd_camera'),
+    (('/depth', '/rgb', '/camera_info'), '/depth', '/rgb', '/camera_info', '', ''),
+    (('/visionary/depth', '/visionary/intensity', '/visionary/state', '/visionary/camera_info'),
+     '/visionary/depth', '/visionary/intensity', '/visionary/camera_info', '', '/visionary'),
+    (('/kinect2/qhd/image_depth_rect', '/kinect2/qhd/image_color_rect',
+      '/kinect2/sd/image_depth_rect', '/kinect2/sd/image_color_rect', '/kinect2/qhd/camera_info',
+      '/kinect2/sd/camera_info'),
+     '/kinect2/qhd/image_depth_rect', '/kinect2/qhd/image_color_rect',
+     '/kinect2/qhd/camera_info', '', '/kinect2/qhd'),
+    (('/zed/zed_node/depth/depth_registered', '/zed/zed_node/left/color/rect/image',
+      '/zed/zed_node/right/color/rect/image', '/zed/zed_node/depth/camera_info'),
+     '/zed/zed_node/depth/depth_registered', '/zed/zed_node/left/color/rect/image',
+     '/zed/zed_node/depth/camera_info', '', '/zed/zed_node'),
     (('/oak/stereo/image_raw', '/oak/rgb/image_raw', '/oak/stereo/camera_info'),
      '/oak/stereo/image_raw', '/oak/rgb/image_raw', '/oak/stereo/camera_info', '', '/oak'),
     (('/stereo/disparity', '/stereo/left/image_rect', '/stereo/left/camera_info'),
@@ -75,6 +104,68 @@ def test_known_drivers(names, depth, image, info, confidence, namespace):
     assert (topics.depth, topics.image, topics.camera_info, topics.confidence) == (
         depth, image, info, confidence)
     assert topics.namespace == namespace
+
+
+@pytest.mark.parametrize('form', ['mono16', '16UC1', '32FC1'])
+def test_light_that_came_back_is_an_image_and_no_depth(form):
+    depth, amplitude = Seen('/tof/range', IMAGE, '32FC1'), Seen('/tof/amplitude', IMAGE, form)
+    topics = guess([depth, amplitude, *seen('/tof/camera_info')])
+    assert (topics.depth, topics.image) == ('/tof/range', '/tof/amplitude')
+
+
+def test_the_image_of_the_frame_of_the_depth_is_taken():
+    topics = guess([
+        Seen('/a/range', IMAGE, '16UC1', 'left'), Seen('/a/one', IMAGE, 'rgb8', 'right'),
+        Seen('/a/two', IMAGE, 'rgb8', 'left'), Seen('/a/camera_info', CAMERA_INFO)])
+    assert topics.image == '/a/two'
+
+
+def test_a_png_of_depth_is_depth():
+    topics = guess([
+        Seen('/a/depth/compressed', COMPRESSED, '16UC1; png compressed '),
+        Seen('/a/image/compressed', COMPRESSED, 'rgb8; jpeg compressed bgr8'),
+        Seen('/a/camera_info', CAMERA_INFO)])
+    assert topics.depth == '/a/depth/compressed'
+
+
+def test_the_confidence_of_a_known_driver_has_a_meaning():
+    names = ('/z/depth/depth_registered', '/z/rgb/color/rect/image', '/z/depth/camera_info',
+             '/z/confidence/confidence_map')
+    assert guess(seen(*names)).meaning == 'zed'
+    assert guess(seen(*names, '/my/confidence'), confidence='/my/confidence').meaning == ''
+    assert guess(seen(*names[:3])).meaning == ''
+
+
+def test_the_calibration_of_an_image_of_another_frame():
+    depth, image = Seen('/c/depth/image_raw', IMAGE, '16UC1', 'depth'), Seen(
+        '/c/color/image_raw', IMAGE, 'rgb8', 'color')
+    infos = seen('/c/depth/camera_info', '/c/color/camera_info')
+    assert guess([depth, image, *infos]).image_info == '/c/color/camera_info'
+    assert guess([depth, image, *infos[1:]]).image_info == ''  # it is that of the depth
+
+
+def test_two_cameras_of_one_preset_are_told_apart_by_name():
+    config = NodeConfig(image_topic='color/image_raw', depth_topic='depth/image_raw',
+                        camera_info_topic='color/camera_info', use_confidence='never')
+    with pytest.raises(ValueError, match='of one camera in the recording, got 2 cameras in'):
+        of_camera(seen(*TWO_CAMERAS), config)
+    named = {'image': '/b/color/image_raw', 'depth': '/b/depth/image_raw'}
+    other = replace(config, camera_info_topic='b/color/camera_info')
+    found = of_camera(seen(*TWO_CAMERAS[2:]), other, **named)
+    assert found['camera_info'] == '/b/color/camera_info'
+    assert of_camera(seen(*TWO_CAMERAS[3:]), config) == {
+        'depth': '/b/depth/image_raw', 'image': '/b/color/image_raw',
+        'camera_info': '/b/color/camera_info'}
+
+
+def test_the_topics_of_a_preset_by_other_transports():
+    config = NodeConfig(image_topic='rgb/image', depth_topic='depth/image',
+                        camera_info_topic='rgb/camera_info')
+    found = of_camera(seen('/a/depth/image/compressedDepth', '/a/rgb/image/compressed',
+                           '/a/rgb/camera_info', '/a/confidence'), config)
+    assert found == {
+        'depth': '/a/depth/image/compressedDepth', 'image': '/a/rgb/image/compressed',
+        'camera_info': '/a/rgb/camera_info', 'confidence': '/a/confidence'}
 
 
 def test_raw_is_preferred_to_compressed():
@@ -118,6 +209,7 @@ def test_a_topic_that_is_not_there_is_refused():
 @pytest.mark.parametrize(('wanted', 'words'), [
     ({'depth': '/image', 'image': '/image'}, 'depth: expected a topic of its own, got /image, '
      'the image too'),
+    ({'depth': '/depth', 'confidence': '/depth'}, 'depth: expected a topic of its own'),
     ({'depth': '/image'}, 'expected an image topic'),  # the only one is depth by now
     ({'camera_info': '/depth'}, 'camera_info: expected a topic of sensor_msgs/msg/CameraInfo'),
 ])

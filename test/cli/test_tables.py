@@ -20,12 +20,12 @@ import pytest
 from graph_depth_refiner.cli import tables
 from graph_depth_refiner.config import RefinerConfig
 
-README = Path(__file__).parents[2] / 'README.md'
+ROOT = Path(__file__).parents[2]
 
 
-def test_readme_is_up_to_date():
-    text = README.read_text(encoding='utf-8')
-    hint = 'run: scripts/run python -m graph_depth_refiner config --write README.md'
+def test_the_page_of_parameters_is_up_to_date():
+    text = (ROOT / tables.PAGE).read_text(encoding='utf-8')
+    hint = f'run: scripts/run python -m graph_depth_refiner config --write {tables.PAGE}'
     assert tables.renewed(text) == text, hint
 
 

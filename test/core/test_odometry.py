@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 from scenes import run
@@ -108,3 +109,31 @@ def test_corners_are_followed_only_where_the_guess_is_off(kernels, pair, monkeyp
     assert np.linalg.norm((found.matrix @ np.linalg.inv(pair[-1]))[:3, 3]) < 0.008
     align(kernels, pair, np.eye(4))
     assert len(asked) == 1
+
+
+def corrected(k, pair, given):
+    """Return what becomes of a motion by poses."""
+    x, n, first, second, _ = pair
+    past = Aligned(k.array(x.copy()), k.array(n), target_of(k, first).grey)
+    return odometry.corrected(k, past, target_of(k, second), odometry.Motion(given))
+
+
+def test_good_poses_are_used_as_they_are(kernels, pair):
+    found = corrected(kernels, pair, pair[-1])
+    assert found.pose == 'used'
+    assert np.array_equal(found.matrix, pair[-1])
+
+
+@pytest.mark.parametrize('axis', range(3))
+def test_poses_that_the_frames_contradict_are_corrected(kernels, pair, axis):
+    # 0.95 degrees, as of the nearest of 30 Hz poses at 1 rad/s: 2 px of this image, or at its
+    # side 1 px about the line of sight; on the walls of the room the depth alone hardly notices
+    turn = np.zeros(3)
+    turn[axis] = np.radians(0.95)
+    wrong = np.eye(4)
+    wrong[:3, :3] = cv2.Rodrigues(turn)[0]
+    found = corrected(kernels, pair, wrong @ pair[-1])
+    assert (found.pose, found.trusted) == ('corrected', True)
+    error = found.matrix @ np.linalg.inv(pair[-1])
+    typical = float(np.median(pair[0][0]))
+    assert image_flow(error, pair[2].intrinsics, SIZE[::-1], typical) < 0.15

@@ -23,6 +23,8 @@ import pytest
 
 from graph_depth_refiner.cli import main as cli
 from graph_depth_refiner.lab.benchmarks import node
+from graph_depth_refiner.lab.benchmarks.shedding import STREAMS
+from graph_depth_refiner.ros.shedding import STAGES
 
 SOLVER_KEYS = {
     'size', 'backend', 'preset', 'step_ms', 'graph_ms', 'autograd_step_ms', 'plain_graph_ms',
@@ -88,7 +90,20 @@ def test_stream_is_hard_by_default_and_tells_regions_apart(records):
     assert f'cv2.bilateralFilter (float32, d = 9): {ours["bilateral_cpu_ms"]:.2f}' in text
 
 
+def test_shedding_compares_the_stages(records):
+    found, text = records(
+        'shedding', '--size', '64x48', '--frames', '12', '--repeat', '1', '--stages-only')
+    assert [one['work'] for one in found] == [f'stage {number}' for number in range(len(STAGES))]
+    streams = {len(values) for one in found for name, values in one.items() if name != 'work'}
+    assert streams == {len(STREAMS)}
+    whole, *less = found
+    assert all(np.mean(one['cpu_ms']) > 0 for one in found)
+    assert all(one['normal_error_deg'] != whole['normal_error_deg'] for one in less)
+    assert 'stage 1' in text and 'depth %' in text
+
+
 @pytest.mark.parametrize('words, text', [
+    (['shedding', '--frames', '2'], 'frames: expected at least 12, got 2'),
     (['solver', '--repeat', '0'], 'repeat: expected at least 1, got 0'),
     (['solver', '--sizes', '32'], "size: expected WIDTHxHEIGHT, got '32'"),
     (['stream', '--frames', '2'], 'frames: expected at least 6, got 2'),
@@ -114,7 +129,7 @@ def test_what_the_node_took_is_summed_up():
     figures = node.summary({
         'start': 100, 'end': 101, 'arrivals': arrivals, 'received': 10, 'drops': {}, 'cpu': 0.18,
         'unexplained': 0, 'shedding_stage': 1, 'threads': 2, 'rss_mb_start': 1.0,
-        'rss_mb_end': 1.0, 'recovery_seconds': 3.0},
+        'rss_mb_end': 1.0, 'recovery_seconds': 3.0, 'first_frame_seconds': 4.0},
         sent, SimpleNamespace(size='64x48', hz=10.0, seconds=1.0, dds='large', hogs=2))
     assert (figures['sent'], figures['refined'], figures['cpu_ms_per_frame']) == (10, 9, 20.0)
     assert figures['latency_ms_p95'] == 10 and figures['latency_all_outputs_ms_p95'] == 20

@@ -78,6 +78,7 @@ def test_a_recording_that_is_not_there_is_one_sentence(tmp_path):
     (('--size', '320'), "size: expected WxH such as 320x240, got '320'"),
     (('--out', 'nowhere/demo.png'), "out: expected a file that can be written, got 'nowhere/"),
     (('--json', 'nowhere/demo.json'), 'json: expected a file that can be written'),
+    (('--rerun', 'nowhere/demo.rrd'), 'rerun: expected '),  # the package, or such a file
 ])
 def test_what_is_wrong_is_said_at_the_start(tmp_path, options, words):
     code, said, _ = demo(tmp_path, *options)

@@ -15,6 +15,7 @@
 
 import json
 
+import browser
 import cv2
 import numpy as np
 import pytest
@@ -84,6 +85,12 @@ def test_filters_and_the_average_are_better_than_the_input(judged):
         assert table[name]['plane'] < 0.8 * table['input']['plane']
         assert table[name]['jitter'] < 0.8 * table['input']['jitter']
         assert table[name]['plane_normals'] < table['input']['plane_normals']
+
+
+def test_the_report_opens_in_a_browser_without_errors(judged, tmp_path):
+    images, shown, console = browser.count_images(judged / 'report' / 'index.html', tmp_path)
+    assert images == shown == 2
+    assert console == []
 
 
 def test_the_report_has_a_panel_for_every_frame(judged):

@@ -13,10 +13,13 @@
 # limitations under the License.
 """One set of messages to a frame, and the fields of all outputs."""
 
+from dataclasses import replace
+
 from node_bench import frame
 import numpy as np
 import pytest
 from sensor_msgs.msg import Image
+from std_msgs.msg import Header
 
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.frame import Refined, Status
@@ -114,13 +117,49 @@ def test_known_baseline_reaches_the_camera():
     assert assembled(inputs(), baseline=0.05).frame.intrinsics.baseline == 0.05
 
 
+@pytest.mark.parametrize('encoding, dtype', [('16UC1', np.uint16), ('32FC1', np.float32)])
+def test_infrared_and_amplitude_guide(encoding, dtype):
+    grey = frame().image[..., 0].astype(dtype) * 4  # ten bits
+    image = Image(height=48, width=64, encoding=encoding, step=64 * grey.itemsize,
+                  data=grey.tobytes())
+    assembler = Assembler(steady=True)
+    for times in (1, 0.5):  # a darker scene does not change the range
+        image.data = (grey * times).astype(dtype).tobytes()
+        found = assembler.assemble(inputs(image=image), NodeConfig()).frame.image
+        np.testing.assert_allclose(found / 65535, grey * times / 1024, atol=0.002)
+
+
+def test_an_image_of_another_camera_is_registered():
+    # twice as fine, 1/30 m to the right: 60 px / 30 / 2 m is 1 px of the depth
+    fine = np.repeat(np.repeat(frame().image, 2, axis=0), 2, axis=1)
+    image = Image(height=96, width=128, encoding='rgb8', step=384, data=fine.tobytes())
+    own = messages(frame())['camera_info']
+    own.height, own.width = 96, 128
+    own.k[0], own.k[2], own.k[4], own.k[5] = 120.0, 64.5, 120.0, 48.5
+    own.p = [0.0] * 12
+    motion = np.eye(4)
+    motion[0, 3] = -1 / 30
+    depth = np.full((48, 64), 2.0, np.float32)
+    given = inputs(of=replace(frame(), depth=depth), image=image, image_info=own,
+                   image_motion=motion)
+    found = assembled(given).frame.image
+    np.testing.assert_array_equal(found[:, 1:], frame().image[:, :-1])
+    own.width = 127
+    with pytest.raises(ValueError, match='image_info: expected the size of the image 128x96'):
+        assembled(given)
+
+
+def test_the_unit_of_the_depth():
+    found = assembled(inputs(), depth_scale=0.0001).frame.depth
+    np.testing.assert_allclose(found, frame().depth / 10, atol=0.0006)
+
+
 def test_doubts_are_about_frames_of_reference():
     given = inputs()
     assert not given.doubts()
-    given.image.header.frame_id = 'elsewhere'
-    assert len(inputs(image=given.image).doubts()) == 1
-    assert "image.header.frame_id: expected 'camera_optical_frame'" in \
-        inputs(image=given.image).doubts()[0]
+    given.camera_info.header = Header(frame_id='elsewhere')
+    doubt, = given.doubts()
+    assert doubt.startswith("camera_info.header.frame_id: expected 'camera_optical_frame' as of")
 
 
 def test_every_output_can_be_filled():

@@ -22,6 +22,7 @@ from graph_depth_refiner.messages.camera_info import camera_model, Cameras
 
 SHAPE = (240, 320)
 BARREL = [-0.2, 0.05, 0.001, -0.002, 0.01]
+MORE = [0.1, 0.02, 0.003, 0.002, -0.001, 0.003, 0.001, 0.01, -0.02]  # up to the tilted sensor
 
 
 def camera_info(**changes):
@@ -60,8 +61,8 @@ def test_binning_and_region_of_interest():
 
 
 @pytest.mark.parametrize('model, d', [
-    ('plumb_bob', BARREL), ('plumb_bob', BARREL[:4]),
-    ('rational_polynomial', [*BARREL, 0.1, 0.02, 0.003])])
+    (model, [*BARREL, *MORE][:count])
+    for model in ('plumb_bob', 'rational_polynomial') for count in (4, 5, 8, 12, 14)])
 def test_undistortion_straightens(model, d):
     """A point drawn where the lens puts it ends where a pinhole would have put it."""
     info = camera_info(distortion_model=model, d=d)
@@ -77,6 +78,20 @@ def test_undistortion_straightens(model, d):
     assert np.linalg.norm(seen[0, 0] - straight[0]) > 1  # there was something to straighten
     np.testing.assert_allclose(centre, straight[0], atol=0.2)
     assert numbers(model) == (300, 310, 160, 120)
+
+
+@pytest.mark.parametrize('d', [[0.0] * 4, [0.02, -0.01, 0.003, -0.001]])
+def test_a_fisheye_is_straightened(d):
+    # a ray at angle theta is seen at f theta (1 + k1 theta^2 + ...), a pinhole has f tan theta
+    info = camera_info(distortion_model='equidistant', d=d)
+    theta = np.arctan(90 / 300)
+    seen = 300 * theta * (1 + sum(k * theta ** (2 * n + 2) for n, k in enumerate(d)))
+    ramp = np.mgrid[:240, :320][1].astype(np.float32)
+    model = camera_model(info, SHAPE, 'undistort')
+    # 90 px right of the centre, where the pinhole sees it, is what the lens put at `seen`
+    assert model.undistorted(ramp)[120, 250] == pytest.approx(160 + seen, abs=0.05)
+    with pytest.raises(ValueError, match='camera_info: expected no distortion, got equidistant'):
+        camera_model(info, SHAPE, 'refuse')
 
 
 def test_undistorted_depth_is_not_mixed():
@@ -105,9 +120,11 @@ def test_distortion_is_never_used_silently():
     ({'width': 640}, 'camera_info: expected the size of the depth 320x240.*got 640x240'),
     ({'width': 0, 'height': 0}, 'got 0x0'),
     ({'binning_x': 4}, 'got 80x240'),
-    ({'distortion_model': 'equidistant', 'd': [0.1] * 4}, 'distortion_model: expected plumb_bob'),
-    ({'d': [0.1] * 3}, 'camera_info.d: expected 4 or 5 finite'),
-    ({'d': [float('nan')] * 5}, 'camera_info.d: expected 4 or 5 finite'),
+    ({'distortion_model': 'thin_prism', 'd': [0.1] * 4},
+     "expected plumb_bob, rational_polynomial, equidistant or no distortion, got 'thin_prism'"),
+    ({'distortion_model': 'equidistant', 'd': [0.1] * 5}, 'camera_info.d: expected 4 finite'),
+    ({'d': [0.1] * 3}, 'camera_info.d: expected 4, 5, 8, 12, 14 finite numbers for plumb_bob'),
+    ({'d': [float('nan')] * 5}, 'camera_info.d: expected 4, 5, 8, 12, 14 finite'),
 ])
 def test_what_is_no_camera_is_refused(changes, sentence):
     with pytest.raises(ValueError, match=sentence):

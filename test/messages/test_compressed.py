@@ -93,6 +93,24 @@ def test_millimetres_come_back(form, body):
     assert np.array_equal(depth, stored)
 
 
+@pytest.mark.parametrize('form, suffix', [
+    ('16UC1; png compressed ', '.png'), ('mono16; png compressed mono16', '.png'),
+    ('16UC1; tiff compressed ', '.tiff')])
+def test_lossless_pictures_of_depth_come_back(form, suffix):
+    data = cv2.imencode(suffix, some_depth())[1].tobytes()
+    depth, encoding = compressed.depth(form, data, ENOUGH)
+    assert encoding == form.split(';')[0]
+    assert np.array_equal(depth, some_depth())
+
+
+def test_a_tiff_of_metres_comes_back():
+    metres = np.array([[0.5, 1.25, np.nan]], np.float32)
+    data = cv2.imencode('.tiff', metres)[1].tobytes()
+    depth, encoding = compressed.depth('32FC1; tiff compressed ', data, ENOUGH)
+    np.testing.assert_array_equal(depth, metres)
+    assert encoding == '32FC1'
+
+
 @pytest.mark.parametrize('codec, body', [('png', png), ('rvl', rvl_body)])
 def test_metres_come_back(codec, body):
     # stored = a / depth + b, as compressed_depth_image_transport quantises:
@@ -128,6 +146,10 @@ GOOD = depth_payload(png(some_depth()))
     ('16UC1; compressedDepth jpeg', GOOD, 'depth: expected format'),
     ('8UC1; compressedDepth png', GOOD, 'depth: expected format'),
     ('', GOOD, 'depth: expected format'),
+    ('16UC1; jpeg compressed mono8', GOOD, 'JPEG destroys depth'),
+    ('32FC1; png compressed ', png(some_depth()), 'one channel of float32 for 32FC1, got uint16'),
+    ('16UC1; png compressed ', png(np.zeros((4, 4), np.uint8)), 'one channel of uint16'),
+    ('16UC1; tiff compressed ', b'II*\0' + b'\xff' * 20, 'expected a TIFF of one picture'),
     ('16UC1; compressedDepth png', GOOD[:12], 'expected more than 12 bytes'),
     ('16UC1; compressedDepth png', GOOD[:30], 'depth: expected'),
     ('16UC1; compressedDepth png', depth_payload(png(np.zeros((4, 4), np.uint8))),
@@ -146,7 +168,7 @@ def test_bad_depth_is_refused(form, data, sentence):
         compressed.depth(form, data, ENOUGH)
 
 
-@pytest.mark.parametrize('suffix', ['.png', '.jpg'])
+@pytest.mark.parametrize('suffix', ['.png', '.jpg', '.tiff'])
 def test_size_is_read_before_the_pixels(suffix):
     data = cv2.imencode(suffix, np.zeros((300, 400, 3), np.uint8))[1].tobytes()
     assert compressed.picture('image', data, ENOUGH).shape == (300, 400, 3)

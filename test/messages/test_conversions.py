@@ -71,6 +71,14 @@ def test_depth_is_metres(encoding, padding, big_endian):
     np.testing.assert_allclose(depth, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize('encoding', conversions.DEPTH_ENCODINGS)
+def test_a_unit_of_a_tenth_of_a_millimetre(encoding):
+    stored = some_pixels(encoding)
+    depth, _ = conversions.decode_depth(image_message(stored, encoding), ENOUGH, 1e-4)
+    assert depth.dtype == np.float32
+    np.testing.assert_allclose(depth, stored * 1e-4, rtol=1e-6)
+
+
 def test_invalid_depth_stays_invalid():
     stored = np.array([[0.0, np.nan, np.inf, -np.inf, -1.0, 1e300]])
     depth, _ = conversions.decode_depth(image_message(stored, '64FC1'), ENOUGH)
@@ -94,7 +102,8 @@ def test_colour_becomes_rgb(encoding):
 
 
 @pytest.mark.parametrize('encoding, dtype', [
-    ('mono8', np.uint8), ('8UC1', np.uint8), ('mono16', np.uint16)])
+    ('mono8', np.uint8), ('8UC1', np.uint8), ('mono16', np.uint16), ('16UC1', np.uint16),
+    ('32FC1', np.float32), ('64FC1', np.float64)])
 def test_grey_stays_grey(encoding, dtype):
     stored = some_pixels(encoding)
     image = conversions.decode_image(image_message(stored, encoding, PADDING), ENOUGH)
@@ -120,6 +129,25 @@ def test_a_hot_pixel_does_not_widen_the_range():
     assert conversions.full_range(image, 10)[3, 4] == 1023 << 6
     image[:5] = 65535  # a tenth of all are no outliers
     assert conversions.bits_in_use(image) == 16
+
+
+@pytest.mark.parametrize('top, exponent', [(0.4, -1), (0.9, 0), (1.5, 1), (900.0, 10)])
+def test_floats_are_stretched_by_a_power_of_two(top, exponent):
+    image = np.full((50, 50), top, np.float32)
+    image[0, :3] = 0, np.nan, -5
+    image[1, :2] = 1e9, np.inf  # hot pixels
+    assert conversions.exponent_in_use(image) == exponent
+    stretched = conversions.full_range(image, exponent)
+    assert stretched.dtype == np.uint16
+    assert stretched[9, 9] == int(np.float32(top) * 0.5 ** exponent * 65535)
+    assert stretched[0, :3].tolist() == [0, 0, 0]
+    assert stretched[1, :2].tolist() == [65535, 65535]
+
+
+def test_a_float_image_without_values_is_black():
+    image = np.full((2, 2), np.nan)
+    exponent = conversions.exponent_in_use(image)
+    assert not conversions.full_range(image, exponent).any()
 
 
 @pytest.mark.parametrize('encoding, order', [

@@ -29,7 +29,8 @@ from graph_depth_refiner.messages.compressed import JPEG, PNG
 MAX_PIXELS = 4096
 FORMATS = [
     '16UC1; compressedDepth png', '32FC1; compressedDepth png', '16UC1; compressedDepth rvl',
-    '32FC1; compressedDepth rvl', 'mono16; compressedDepth', '16UC1; compressedDepth']
+    '32FC1; compressedDepth rvl', 'mono16; compressedDepth', '16UC1; compressedDepth',
+    '16UC1; png compressed', '32FC1; tiff compressed', '16UC1; tiff compressed']
 RAMP = (np.arange(63, dtype=np.uint16) * 900).reshape(7, 9)
 
 
@@ -43,6 +44,8 @@ PICTURES = {
     'png8': png_of((RAMP >> 8).astype(np.uint8)),
     'png color': png_of(np.dstack([RAMP, RAMP, RAMP])),
     'jpeg': cv2.imencode('.jpg', (RAMP >> 8).astype(np.uint8))[1].tobytes(),
+    'tiff16': cv2.imencode('.tiff', RAMP)[1].tobytes(),
+    'tiff float': cv2.imencode('.tiff', RAMP.astype(np.float32))[1].tobytes(),
     'jpeg color': cv2.imencode('.jpg', np.full((7, 9, 3), 90, np.uint8))[1].tobytes(),
 }
 
@@ -120,7 +123,7 @@ def test_arbitrary_bytes_as_depth(form, data):
 def test_picture_payloads(data):
     decoded = bounded(MAX_PIXELS, len(data), compressed.picture, 'image', data, MAX_PIXELS)
     if decoded is not None:
-        assert decoded.dtype in (np.uint8, np.uint16)
+        assert decoded.dtype in (np.uint8, np.uint16, np.float32)
         assert 1 <= decoded.shape[0] * decoded.shape[1] <= MAX_PIXELS
 
 

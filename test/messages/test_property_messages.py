@@ -52,7 +52,7 @@ def test_depth_messages(message):
 def test_image_messages(message):
     decoded = bounded(
         MAX_PIXELS, len(message.data), conversions.decode_image, message, MAX_PIXELS)
-    check(decoded, message, [np.uint8, np.uint16], [(3,)])
+    check(decoded, message, [np.uint8, np.uint16, np.float32, np.float64], [(3,)])
 
 
 @given(messages)

@@ -86,6 +86,12 @@ def test_poses(numbers, sec, nanosec):
             position=SimpleNamespace(x=x, y=y, z=z),
             orientation=SimpleNamespace(x=a, y=b, z=c, w=d)))
     poses = Poses()
-    outcome(poses.add, message)
-    pose = poses.at(sec + nanosec * 1e-9, 0.01)
-    assert pose is None or np.isfinite(pose).all()
+    # with one beside it, so that there is something to interpolate
+    outcome(poses.add, 'camera_pose', message)
+    outcome(poses.add, 'camera_pose', SimpleNamespace(
+        header=header(sec, (nanosec + 10 ** 8) % 2 ** 32), pose=SimpleNamespace(
+            position=SimpleNamespace(x=0, y=0, z=0),
+            orientation=SimpleNamespace(x=0, y=0, z=0, w=1))))
+    for later in (0, 0.05):
+        pose = poses.at(sec + nanosec * 1e-9 + later, 0.0)
+        assert pose is None or np.isfinite(pose).all()

@@ -19,14 +19,16 @@ from diagnostic_updater import DiagnosticStatusWrapper
 import pytest
 
 from graph_depth_refiner.ros.diagnostics import Diagnostics, noise_millimetres
+from graph_depth_refiner.ros.shedding import STAGES
 from graph_depth_refiner.ros.watch import Recent
 from graph_depth_refiner.ros.worker import Ledger
 
 
-def told(recent, resets):
+def told(recent, resets, poses=None):
     """Return the values of a report by name."""
     status = DiagnosticStatusWrapper()
-    Diagnostics._past(status, SimpleNamespace(recent=recent, resets=resets))
+    Diagnostics._past(status, SimpleNamespace(
+        recent=recent, resets=resets, poses=poses or Ledger()))
     return {one.key: one.value for one in status.values}
 
 
@@ -46,11 +48,23 @@ def test_the_newest_noise_and_what_the_past_was_good_for():
         recent.note(history_frames=frames)
     resets.count('first frame')
     resets.count('scene change', 2)
-    assert told(recent, resets) == {
+    poses = Ledger()
+    poses.count('corrected', 3)
+    assert told(recent, resets, poses) == {
         'noise at 1 m (mm)': '3.00', 'noise at 2 m (mm)': '8.00',
         'frames with history (%)': '75.0', 'history weight (frames)': '4.0',
-        'no history: first frame': '1', 'no history: scene change': '2'}
+        'no history: first frame': '1', 'no history: scene change': '2', 'poses corrected': '3'}
 
 
 def test_before_the_first_frame_nothing_is_told():
     assert set(told(Recent(), Ledger()).values()) == {'none'}
+
+
+def test_what_is_shed_is_told_with_what_it_costs():
+    report = SimpleNamespace(
+        _pipeline=SimpleNamespace(processor=SimpleNamespace(shedder=SimpleNamespace(stage=2))),
+        _same_name=False, last_complaint='')
+    status = Diagnostics._summary(report, DiagnosticStatusWrapper())
+    assert status.message == (
+        f'overloaded: work is shed, stage 2: error of depth {STAGES[2].depth:+d} %, '
+        f'of normals {STAGES[2].normals:+d} %')

@@ -165,13 +165,15 @@ def test_a_set_parameter_is_used_by_the_next_frame(bench):
     iterations(RefinerConfig().solver.iterations)
 
 
-def test_diagnostics_tell_the_noise_and_the_history(bench):
+def test_diagnostics_tell_the_noise_the_history_and_the_stages(bench):
     bench.wait_for(
         lambda: bench.refines() and bench.diagnostics.get('Refinement', {}).get(
             'history weight (frames)', 'none') != 'none', 'a history')
     report = bench.diagnostics['Refinement']
     assert float(report['noise at 2 m (mm)']) > 0
     assert 0 < float(report['frames with history (%)']) <= 100
+    for stage in ('observe', 'history', 'solve', 'output'):
+        assert float(report[f'stage {stage} (ms)']) >= 0
 
 
 def test_incompatible_quality_is_explained(node_and_bench):

@@ -27,6 +27,7 @@ from graph_depth_refiner.lab.benchmarks.feeder import messages
 from graph_depth_refiner.ros.nodes import RefinerNode
 
 FAILURES = 3
+HUNDREDTH = 10 ** 7  # of a second, ns
 
 
 @pytest.fixture
@@ -102,20 +103,24 @@ def test_poses_reach_the_refiner(node_and_bench):
 
     refiner.refine = watch
 
-    def sent_with_pose():
+    def pose(stamp, x):
+        message = PoseStamped()
+        message.header.stamp = Time(nanoseconds=stamp).to_msg()
+        message.pose.position.x = x
+        publisher.publish(message)
+
+    def sent_before_its_pose():
         stamp = bench.now()
-        pose = PoseStamped()
-        pose.header.stamp = Time(nanoseconds=stamp).to_msg()
-        pose.pose.position.x = 7.0
-        publisher.publish(pose)
-        bench.spin(0.05)
+        pose(stamp - HUNDREDTH, 7.0)
         bench.send(stamp)
+        bench.spin(0.02)  # the worker waits for the pose by now
+        pose(stamp + HUNDREDTH, 9.0)
         bench.spin(0.1)
         return poses and poses[-1] is not None
 
     assert not poses or poses[-1] is None
-    bench.wait_for(sent_with_pose, 'a frame with a pose')
-    assert poses[-1][0, 3] == 7
+    bench.wait_for(sent_before_its_pose, 'a frame with a pose')
+    assert poses[-1][0, 3] == pytest.approx(8, abs=1e-3)  # half way between the two
 
 
 def test_inputs_are_subscribed_to_only_while_an_output_is_wanted(node_and_bench):

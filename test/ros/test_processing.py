@@ -77,14 +77,14 @@ def alone(depth):
     return Job(Inputs(None, depth, None), 0.0, 0.1, 0)
 
 
-def processor(outlet, doubts=None, enabled=True, **values):
+def processor(outlet, doubts=None, enabled=True, places=None, **values):
     """Return a processor with some settings changed."""
     node = {name: values.pop(name) for name in list(values) if name in NodeConfig.tunables()}
     settings = Settings(
         RefinerConfig().with_values(**values),
         NodeConfig().with_values(device='cpu', **node), enabled)
     return Processor(lambda: settings, lambda: 1.0, outlet,
-                     (doubts if doubts is not None else []).append)
+                     (doubts if doubts is not None else []).append, places)
 
 
 def test_a_depth_alone_is_passed_on_as_it_is():
@@ -193,9 +193,19 @@ def test_while_it_prepares_it_says_so(monkeypatch):
 @pytest.mark.parametrize('check', [True, False])
 def test_frames_of_reference_are_checked_where_wanted(check):
     doubts, given = [], job()
-    given.inputs.image.header.frame_id = 'infrared'
+    given.inputs.camera_info.header.frame_id = 'infrared'
     processor(Outlet('depth_refined/image'), doubts, check_frames=check).process(given)
     assert len(doubts) == check
+
+
+def test_an_image_from_nobody_knows_where_is_refused():
+    given = job()
+    given.inputs.image.header.frame_id = 'infrared'
+    with pytest.raises(ValueError, match="frame_id: expected .* or depth_in_image, got 'inf"):
+        processor(Outlet('depth_refined/image')).process(given)
+    outlet = Outlet('depth_refined/image')
+    processor(outlet, check_frames=False).process(given)
+    assert outlet.heard
 
 
 def test_what_the_past_was_good_for_is_noted():
@@ -211,6 +221,48 @@ def test_what_the_past_was_good_for_is_noted():
     assert (work.recent.newest('noise_floor'), work.recent.newest('noise_share')) == (floor, share)
     work.process(job(depth=2.0))
     assert work.resets.snapshot() == {'first frame': 2, 'no valid depth': 1}
+
+
+class Places:
+    """Knows one pose after another."""
+
+    wanted = True
+
+    def __init__(self, *poses):
+        self.poses = list(poses)
+
+    def transform(self, target, source, stamp):
+        return None
+
+    def pose(self, frame, stamp):
+        return self.poses.pop(0)
+
+
+def test_what_became_of_poses_is_counted():
+    nearer = np.eye(4)
+    nearer[2, 3] = 0.5  # metres nearer to the wall, of which the depth knows nothing
+    work = processor(Outlet('depth_refined/image'), places=Places(
+        None, np.eye(4), np.eye(4), nearer, None))
+    for _ in range(5):
+        work.process(job())
+    # no pose; none before it to compare with; as the frames say; not as they say; no pose
+    assert work.poses.snapshot() == {'unknown': 2, 'not needed': 1, 'used': 1, 'corrected': 1}
+
+
+def test_waiting_for_a_pose_is_no_load(monkeypatch):
+    clock, times = [0.0], []
+
+    class Late(Places):
+
+        def pose(self, frame, stamp):
+            clock[0] += 100
+
+    work = processor(Outlet('depth_refined/image'), places=Late())
+    monkeypatch.setattr(
+        'graph_depth_refiner.ros.processing.time', SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(work.shedder, 'observe', lambda period, busy: times.append(busy))
+    work.process(job())
+    assert times == [0.0]
 
 
 def test_without_a_temporal_part_there_are_no_resets():

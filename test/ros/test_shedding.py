@@ -13,6 +13,8 @@
 # limitations under the License.
 """Work is shed in the stated order and taken up again."""
 
+from itertools import pairwise
+
 import pytest
 
 from graph_depth_refiner.config import RefinerConfig
@@ -36,20 +38,28 @@ def test_overload_goes_through_all_stages_in_order():
     assert run(Shedder(), 200, cost=2.0) == list(range(len(STAGES)))
 
 
-def test_first_steps_then_resolution():
+@pytest.mark.parametrize('shape, work', [
+    ((240, 320), [(10, 0), (0, 0), (0, 2), (0, 4)]),  # solved at its own resolution
+    ((480, 640), [(10, 0), (0, 0), (0, 4), (0, 4)]),  # at a half of it
+    ((720, 1280), [(10, 0), (0, 0), (0, 4), (0, 4)])])  # at a quarter
+def test_first_steps_then_resolution(shape, work):
     config = RefinerConfig().with_values(**{'solver.iterations': 10})
-    shedder, work = Shedder(), []
-    for shedder.stage in range(len(STAGES)):
-        shed = shedder.apply(config)
-        work.append((shed.solver.iterations, shed.solver.scale))
-    assert work == [(10, 0), (7, 0), (5, 0), (5, 2), (5, 4)]
+    shed = [stage.apply(config, shape).solver for stage in STAGES]
+    assert [(solver.iterations, solver.scale) for solver in shed] == work
+
+
+def test_every_stage_saves_more_for_no_less_a_millisecond():
+    assert STAGES[0].cost == 'error of depth +0 %, of normals +0 %'
+    price = [(stage.depth + stage.normals) / stage.saved for stage in STAGES[1:]]
+    assert price == sorted(price)
+    assert all(before.saved < after.saved for before, after in pairwise(STAGES))
 
 
 @pytest.mark.parametrize('stage', range(len(STAGES)))
 def test_every_stage_still_refines(stage):
     shedder = Shedder()
     shedder.stage = stage
-    refiner = DepthRefiner(shedder.apply(RefinerConfig()), 'cpu')
+    refiner = DepthRefiner(shedder.apply(RefinerConfig(), (120, 160)), 'cpu')
     views = SyntheticStream(7, (160, 120)).views(3)
     assert [refiner.refine(view.frame).status for view in views] == 3 * [Status.REFINED]
 
@@ -91,14 +101,14 @@ def test_converged_mode_is_left_alone():
     config = RefinerConfig().with_values(**{'solver.mode': 'converged'})
     shedder = Shedder()
     shedder.stage = len(STAGES) - 1
-    assert shedder.apply(config) is config
+    assert shedder.apply(config, (480, 640)) is config
 
 
 def test_no_step_stays_no_step():
     shedder = Shedder()
     shedder.stage = 1
     config = RefinerConfig().with_values(**{'solver.iterations': 0})
-    assert shedder.apply(config).solver.iterations == 0
+    assert shedder.apply(config, (480, 640)).solver.iterations == 0
 
 
 def test_a_fast_camera_is_given_time_to_show_the_change():
@@ -121,3 +131,14 @@ def test_work_that_proves_too_much_is_tried_ever_less_often():
         changes += shedder.stage != before
     # without patience a change every 3 to 5 periods; with it 5 + 5, 5 + 6, 5 + 12, 5 + 24, …
     assert 6 <= changes <= 16
+
+
+def test_all_work_is_taken_up_again_within_ten_seconds_of_free_cores():
+    shedder = Shedder()
+    for _ in range(600):  # 40 s at 15 Hz, on cores that leave now less, now more
+        shedder.observe(1 / 15, (0.065, 0.035)[shedder.stage > 1])
+    assert shedder._recovery > RECOVERY
+    shedder.stage = len(STAGES) - 1
+    for _ in range(150):
+        shedder.observe(1 / 15, 0.02)
+    assert shedder.stage == 0

@@ -164,12 +164,16 @@ def test_an_unsuitable_python_is_said_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize('there, pins', [
-    ({'numpy': '1.21.5', 'lark': '1.0'}, ['tqdm==1', 'numpy==1.21.5']),
-    ({'tqdm': '4'}, ['numba==0.68.1', 'llvmlite==0.50.0', 'numpy==2.4.6', 'lark==1.3.1'])])
-def test_numba_follows_the_numpy_that_is_there(monkeypatch, there, pins):
+    ({'numpy': '1.21.5', 'lark': '1.0', 'pytest': '7.4'}, ['tqdm==1', 'numpy==1.21.5']),
+    ({'numpy': '1.26.4', 'pytest': '6.2.5', 'lark': '1', 'tqdm': '4'},
+     ['pytest==7.4.4', 'numpy==1.26.4']),
+    ({'tqdm': '4', 'pytest': '8.1'},
+     ['numba==0.68.1', 'llvmlite==0.50.0', 'numpy==2.4.6', 'lark==1.3.1'])])
+def test_pins_go_with_what_is_there(monkeypatch, there, pins):
     monkeypatch.setattr(pip_install, '_installed', there.get)
     assert pip_install.kept_pins([
-        'numba==0.68.1', 'llvmlite==0.50.0', 'numpy==2.4.6', 'lark==1.3.1', 'tqdm==1']) == pins
+        'numba==0.68.1', 'llvmlite==0.50.0', 'numpy==2.4.6', 'lark==1.3.1', 'tqdm==1',
+        'pytest==7.4.4']) == pins
 
 
 def test_every_requirement_names_its_module():

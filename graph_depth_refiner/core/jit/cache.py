@@ -33,7 +33,7 @@ import tempfile
 VARIABLE = 'NUMBA_CACHE_DIR'
 PACKAGE = Path(__file__).resolve().parents[2]
 # A test holds kernels to importing nothing else of the package.
-COMPILED_IN = ('core/**/*.py', 'frame.py', 'messages/*_numba.py', 'lab/**/*_numba.py')
+COMPILED_IN = ('core/**/*.py', 'frame.py', 'messages/*_num*.py', 'lab/**/*_numba.py')
 
 
 def settle() -> None:

@@ -38,7 +38,7 @@ GAIN = 1.2  # speed of several threads over that of one for which they are worth
 CLEAR = 1.5  # their speed from which one thread need not be tried: it has at most one core
 FRAMES = 5  # whose median is a speed
 TRIALS = 3  # whose median is a speed of the number that is not in use
-TRIAL_SECONDS = 1.0  # between two of them
+TRIAL_SECONDS = 2.0  # between two of them: below 5 % of the frames from 10 Hz on
 
 
 class ThreadCount:

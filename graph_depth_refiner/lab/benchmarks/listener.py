@@ -69,6 +69,18 @@ class Listener:
         while time.monotonic() < end:
             self._executor.spin_once(max(0.0, end - time.monotonic()))
 
+    def wait_for_camera(self, seconds: float) -> None:
+        """Wait until somebody publishes depth."""
+        end = time.monotonic() + seconds
+        while not self._node.count_publishers('depth'):
+            if time.monotonic() > end:
+                raise ValueError(f'camera: expected one within {seconds:g} s, got none')
+            self._executor.spin_once(0.1)
+
+    def first_arrival(self) -> float:
+        """Return when the first message came, in seconds of the system's clock."""
+        return min(min(times.values()) for times in self.arrivals.values())
+
     def wait_for_frames(self, seconds: float) -> None:
         """Wait until refined frames come on every topic."""
         end = time.monotonic() + seconds

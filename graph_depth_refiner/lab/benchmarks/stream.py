@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f'methods: expected some of {", ".join(METHODS)}, got {name!r}')
     if args.frames < 6:
         raise ValueError(f'frames: expected at least 6, got {args.frames}')
-    stream = SyntheticStream(args.seed, _size(args.size), args.motion, args.sensor, args.room)
+    stream = SyntheticStream(args.seed, image_size(args.size), args.motion, args.sensor, args.room)
     views = list(stream.views(args.frames))
     print(f'seed {args.seed}, {args.size}, {args.frames} frames, {args.motion}, '
           f'{args.sensor}, {args.room} room')
@@ -329,7 +329,7 @@ def print_reference(records: list[dict[str, Any]], size: str, step: float) -> No
                   f'1/{step / record["ms_per_frame"]:.1f} of it')
 
 
-def _size(text: str) -> tuple[int, int]:
+def image_size(text: str) -> tuple[int, int]:
     width, _, height = text.partition('x')
     if not (width.isdigit() and height.isdigit()):
         raise ValueError(f'size: expected WxH such as 320x240, got {text!r}')

@@ -26,6 +26,8 @@ import sys
 import tempfile
 
 from graph_depth_refiner.files.exports import check_place
+from graph_depth_refiner.lab.demo import rerun_log
+from graph_depth_refiner.lab.demo.rerun_log import VIEWER
 from graph_depth_refiner.lab.synthetic.scene import ROOMS
 from graph_depth_refiner.lab.synthetic.sensors import SENSORS
 from graph_depth_refiner.lab.synthetic.stream import COMMAND_ROOM, COMMAND_SENSOR
@@ -39,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--web', nargs='?', type=int, const=8080, default=-1, metavar='PORT',
         help='show the panel live in a browser on this machine, until Ctrl-C (default port: 8080)')
+    parser.add_argument(
+        '--rerun', nargs='?', const=VIEWER, default='', metavar='FILE.rrd',
+        help='show it in the Rerun viewer, or write a file for it (needs rerun-sdk)')
     parser.add_argument(
         '--out', type=Path, default=Path('demo.png'), help='panel (default: %(default)s)')
     parser.add_argument('--size', default='', metavar='WxH', help='of synthetic frames')
@@ -77,14 +82,21 @@ def launch_arguments(args: argparse.Namespace, result: Path) -> dict[str, str]:
     if args.size and not re.fullmatch(r'[1-9]\d{0,4}x[1-9]\d{0,4}', args.size):
         raise ValueError(f'size: expected WxH such as 320x240, got {args.size!r}')
     check_place('out', args.out)
+    if args.rerun:
+        rerun_log.check(args.rerun)
     if args.json:
         check_place('json', args.json)
     known = {
         'source': 'bag' if args.bag else 'folder' if args.folder else 'synthetic',
         'path': path and path.resolve(), 'size': args.size or None, 'rate': args.rate,
         'seconds': args.seconds, 'seed': args.seed, 'sensor': args.sensor, 'room': args.room,
-        'web': args.web, 'png': args.out.resolve(), 'result': result}
+        'web': args.web, 'rerun': _absolute(args.rerun), 'png': args.out.resolve(),
+        'result': result}
     return {name: str(value) for name, value in known.items() if value is not None}
+
+
+def _absolute(rerun: str) -> str:
+    return rerun if rerun in ('', VIEWER) else str(Path(rerun).resolve())
 
 
 def _launch(arguments: dict[str, str]) -> int:

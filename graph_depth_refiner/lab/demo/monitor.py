@@ -30,6 +30,8 @@ from sensor_msgs.msg import CameraInfo, Image
 
 from graph_depth_refiner.files.pictures import jpeg
 from graph_depth_refiner.frame import Intrinsics
+from graph_depth_refiner.lab.demo.clouds import cloud, pixels_apart
+from graph_depth_refiner.lab.demo.rerun_log import RerunLog
 from graph_depth_refiner.lab.demo.score import (
     draw,
     dropped,
@@ -45,7 +47,7 @@ from graph_depth_refiner.lab.demo.score import (
     score,
     Stamp,
 )
-from graph_depth_refiner.lab.demo.web import WebPanel
+from graph_depth_refiner.lab.demo.web import Shown, WebPanel
 from graph_depth_refiner.lab.evaluation.realsense import RealsenseFilter
 from graph_depth_refiner.messages.conversions import decode_depth, decode_image
 from graph_depth_refiner.ros.spinning import until_shutdown
@@ -74,6 +76,7 @@ class DemoMonitor(Node):
         self._png = Path(self.declare_parameter('png', 'demo.png').value)
         self._result = self.declare_parameter('result', '').value
         port = self.declare_parameter('web', -1).value
+        place = self.declare_parameter('rerun', '').value
         self._every = max(1, round(self._seconds * rate / KEPT))
         self._web = WebPanel(port) if port >= 0 else None
         if self._web:
@@ -84,7 +87,8 @@ class DemoMonitor(Node):
         self._refined: set[Stamp] = set()
         self._diagnostics: dict[str, str] = {}
         self._work: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self._judge = _Judge(self._every, self._web)
+        self._rerun = RerunLog(place) if place else None
+        self._judge = _Judge(self._every, self._web, self._rerun)
         self._thread: threading.Thread | None = None
         self._started: float | None = None
         self._created = time.monotonic()
@@ -120,6 +124,8 @@ class DemoMonitor(Node):
         for status in message.status:
             if status.name.endswith('Refinement'):
                 self._diagnostics = {pair.key: pair.value for pair in status.values}
+                if self._rerun:
+                    self._rerun.figures(_seconds(message.header.stamp), self._diagnostics)
 
     def _look_at_the_clock(self) -> None:
         now = time.monotonic()
@@ -168,10 +174,13 @@ class DemoMonitor(Node):
         if self._result:
             Path(self._result).write_text(json.dumps(result, allow_nan=False))
         if self._web is None or not result['frames']:
+            if self._rerun:
+                self._rerun.close()
             self.finished.set()
             return
         # the browser goes on until the user has seen enough
-        self._judge, self._work = _Judge(10 ** 9, self._web), queue.Queue()
+        self._judge = _Judge(10 ** 9, self._web, self._rerun)
+        self._work = queue.Queue()
         self._judge_live()
 
     def _judge_live(self) -> None:
@@ -182,11 +191,11 @@ class DemoMonitor(Node):
 class _Judge:
     """Runs the rival filter on every frame, keeps some of them, shows the newest."""
 
-    def __init__(self, every: int, web: WebPanel | None) -> None:
+    def __init__(self, every: int, web: WebPanel | None, rerun: RerunLog | None) -> None:
         self.kept: list[Observation] = []
         self.judged = 0
         self.milliseconds: list[float] = []
-        self._every, self._web = every, web
+        self._every, self._web, self._rerun = every, web, rerun
         self._filter = RealsenseFilter()
         self._drawn = 0.0
 
@@ -197,6 +206,8 @@ class _Judge:
             if self.judged >= WARM_UP and (self.judged - WARM_UP) % self._every == 0:
                 self.kept.append(seen)
             self.judged += 1
+            if self._rerun:
+                self._rerun.frame(_seconds(parts['depth'].header.stamp), seen)
             if self._web and time.monotonic() - self._drawn > REDRAW and work.empty():
                 self._show(seen, parts['number'])
         if not self.kept and self.judged:
@@ -219,7 +230,14 @@ class _Judge:
     def _show(self, seen: Observation, number: int) -> None:
         self._drawn = time.monotonic()
         rows = {method: score([seen], method) for method in seen.depths}
-        self._web.show(number, format_rows(rows), jpeg(draw(seen)))
+        clouds = (cloud(seen.depths[method], seen.image, seen.intrinsics)
+                  for method in (INPUT, REFINED))
+        focal = seen.intrinsics.fx / pixels_apart(seen.true_depth)
+        self._web.show(Shown(number, format_rows(rows), jpeg(draw(seen)), *clouds, focal))
+
+
+def _seconds(stamp: Any) -> float:
+    return stamp.sec + 1e-9 * stamp.nanosec
 
 
 def _vectors(message: Image) -> np.ndarray:

@@ -28,6 +28,7 @@ import numpy as np
 
 from graph_depth_refiner.bags.bags import reading
 from graph_depth_refiner.bags.frames import plan_frames, read_inputs
+from graph_depth_refiner.bags.places import BagPlaces
 from graph_depth_refiner.bags.refine_bag import SLOP
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.frame import Frame
@@ -35,6 +36,7 @@ from graph_depth_refiner.lab.evaluation.datasets import READERS
 from graph_depth_refiner.lab.synthetic.sensor_noise import UNKNOWN, withheld
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 from graph_depth_refiner.messages.assembly import Assembler
+from graph_depth_refiner.messages.placement import placed
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +67,15 @@ def recorded_folder(folder: Path, count: int) -> list[Sample]:
 
 def recorded_bag(path: Path, count: int) -> list[Sample]:
     """Return the first frames of a recording with spots withheld."""
-    assembler, config = Assembler(), NodeConfig()
+    assembler = Assembler()
     samples: list[Sample] = []
     with reading(path) as bag:
         plan = plan_frames(bag, SLOP)
+        config = plan.configured(NodeConfig())
+        places = BagPlaces(bag, config)
         for inputs in read_inputs(bag, plan.frames[:count]):
             with suppress(ValueError):  # one damaged frame is no reason to show none
-                frame = assembler.assemble(inputs, config).frame
+                frame = assembler.assemble(placed(inputs, config, places), config).frame
                 samples.append(_withheld(frame, len(samples)))
     return samples
 

@@ -11,57 +11,47 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The panel of the demo in a browser, updated as frames come; on this machine only."""
+"""The demo in a browser, updated as frames come; on this machine only."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import json
 import threading
+from typing import Any
+
+import numpy as np
+
+from graph_depth_refiner.lab.demo.clouds import pivot, POINT
+from graph_depth_refiner.lab.demo.page import PAGE
 
 HOST = '127.0.0.1'
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>graph_depth_refiner</title>
-<link rel="icon" href="data:,">
-<style>
-body { font: 14px system-ui, sans-serif; margin: 1em; background: #fff; color: #222 }
-img { max-width: 100%; display: block } pre { font-size: 13px; overflow-x: auto }
-</style></head><body>
-<h1>Depth refinement, live</h1>
-<p id="state">waiting for the first frame</p>
-<img id="panel" alt="image, depth, errors and normals: input, RealSense-style filter, refined">
-<pre id="table"></pre>
-<script>
-let last = -1, waiting = false;
-const panel = document.getElementById('panel');
-panel.onload = panel.onerror = () => { waiting = false; };
-async function look() {
-  try {
-    const now = await (await fetch('state.json', {cache: 'no-store'})).json();
-    if (now.frame > last && !waiting) {
-      last = now.frame;
-      waiting = true;
-      panel.src = 'panel.jpg?' + now.frame;
-      document.getElementById('table').textContent = now.table;
-      document.getElementById('state').textContent = 'frame ' + now.frame;
-    }
-    setTimeout(look, 200);
-  } catch (error) {
-    document.getElementById('state').textContent = 'the demo has ended';
-  }
-}
-look();
-</script></body></html>
-"""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What the page shows of one frame."""
+
+    frame: int
+    table: str = ''
+    jpeg: bytes = b''
+    input: np.ndarray = field(default_factory=lambda: np.zeros(0, POINT))  # N of POINT
+    refined: np.ndarray = field(default_factory=lambda: np.zeros(0, POINT))  # N of POINT
+    focal: float = 1.0  # focal length in steps from point to point
+
+    def state(self) -> dict[str, Any]:
+        """Return what the page needs to know before it fetches the rest."""
+        return {'frame': self.frame, 'table': self.table, 'input': len(self.input),
+                'refined': len(self.refined), 'pivot': pivot(self.refined), 'focal': self.focal}
 
 
 class WebPanel:
-    """Serves the newest panel and table."""
+    """Serves the newest panel, table and clouds."""
 
     def __init__(self, port: int) -> None:
         """Open the port (0: any free one) and serve in a thread of its own."""
-        self._frame, self._table, self._jpeg = -1, '', b''
-        self._lock = threading.Lock()
+        self._shown = Shown(-1)
         try:
             self._server = ThreadingHTTPServer((HOST, port), self._handler())
         except (OSError, OverflowError) as error:
@@ -74,10 +64,9 @@ class WebPanel:
         """Return where to look."""
         return f'http://{HOST}:{self._server.server_address[1]}/'
 
-    def show(self, frame: int, table: str, jpeg: bytes) -> None:
-        """Make this the newest panel."""
-        with self._lock:
-            self._frame, self._table, self._jpeg = frame, table, jpeg
+    def show(self, shown: Shown) -> None:
+        """Make this the newest frame."""
+        self._shown = shown
 
     def close(self) -> None:
         """Stop serving."""
@@ -85,21 +74,23 @@ class WebPanel:
         self._server.server_close()
 
     def _answer(self, path: str) -> tuple[str, bytes] | None:
-        with self._lock:
-            if path == '/':
-                return 'text/html; charset=utf-8', PAGE.encode()
-            if path == '/state.json':
-                state = {'frame': self._frame, 'table': self._table}
-                return 'application/json', json.dumps(state).encode()
-            if path == '/panel.jpg' and self._jpeg:
-                return 'image/jpeg', self._jpeg
+        shown = self._shown
+        if path == '/':
+            return 'text/html; charset=utf-8', PAGE.encode()
+        if path == '/state.json':
+            return 'application/json', json.dumps(shown.state()).encode()
+        if path == '/panel.jpg' and shown.jpeg:
+            return 'image/jpeg', shown.jpeg
+        if path == '/clouds.bin':
+            clouds = shown.input.tobytes() + shown.refined.tobytes()
+            return 'application/octet-stream', clouds
         return None
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         answer = self._answer
 
         class Handler(BaseHTTPRequestHandler):
-            """Answers GET for the three things there are."""
+            """Answers GET for the few things there are."""
 
             def do_GET(self) -> None:  # noqa: N802
                 """Answer one request."""

@@ -116,23 +116,24 @@ BAD: dict[str, tuple[str, Change, frozenset[str]]] = {
     'unknown distortion': (
         'camera_info', _set(distortion_model='fisheye', d=[0.1] * 4), MALFORMED),
     'binned to nothing': ('camera_info', _set(binning_x=2 ** 31, binning_y=7), MALFORMED),
-    'region elsewhere': (
+    'region outside': (
         'camera_info', _set(roi=RegionOfInterest(x_offset=9, width=3, height=2)), MALFORMED),
     'negative stamp': ('depth', _stamp(-5, 0), frozenset({'malformed'})),
     'stamp beyond a second': ('depth', _stamp(5, 2 ** 32 - 1), frozenset({'malformed'})),
+    'image from elsewhere': ('image', _set(header=Header(frame_id='elsewhere')), MALFORMED),
     'image with a negative stamp': ('image', _stamp(-1, 0), LONE),
     # nothing is wrong with the form of these
     'noise for depth': ('depth', _noise, GOOD),
     'noise for an image': ('image', _noise, GOOD),
     'no valid depth': ('depth', _invalid_depth, GOOD),
     'byte order of others': ('depth', _set(is_bigendian=1), GOOD),
-    'another frame': ('image', _set(header=Header(frame_id='elsewhere')), GOOD),
+    'camera of another frame': ('camera_info', _set(header=Header(frame_id='elsewhere')), GOOD),
 }
 
 # the same for compressed transports: what is wrong with the payload or its name
 BAD_COMPRESSED: dict[str, tuple[str, Change, frozenset[str]]] = {
     **{name: bad for name, bad in BAD.items()
-       if bad[0] in ('camera_info', 'confidence') or 'stamp' in name or name == 'another frame'},
+       if bad[0] in ('camera_info', 'confidence') or 'stamp' in name or 'elsewhere' in name},
     'no payload': ('depth', _set(data=array('B')), MALFORMED),
     'no image payload': ('image', _set(data=array('B')), MALFORMED),
     'header only': ('depth', _payload(lambda data, rng: data[:12]), MALFORMED),

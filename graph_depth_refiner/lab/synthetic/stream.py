@@ -26,7 +26,7 @@ from graph_depth_refiner.lab.synthetic.clutter import LANE
 from graph_depth_refiner.lab.synthetic.scene import Rendering, Scene
 from graph_depth_refiner.lab.synthetic.sensors import make_sensor, Setup
 
-MOTIONS = ('moving', 'static', 'object')
+MOTIONS = ('moving', 'static', 'object', 'camera')  # moving: camera and object
 COMMAND_SENSOR, COMMAND_ROOM = 'active-stereo', 'clutter'  # of benchmarks and demo
 RATE = 30.0  # frames a second
 MIDDLE = 2.5  # metres, at which the image's motion is taken
@@ -79,7 +79,7 @@ class SyntheticStream:
 
     def pose(self, index: int) -> np.ndarray:
         """Return the camera-to-world pose of a frame, 4 4."""
-        k = index if self.motion == 'moving' else 0
+        k = index if self.motion in ('moving', 'camera') else 0
         a, b, c, d, _ = self._phase
         around = 0.032 * k + a  # 13 to 19 mm a frame
         middle = np.array([self._radii[0] * np.cos(around), self._radii[1] * np.sin(around),
@@ -100,7 +100,7 @@ class SyntheticStream:
 
     def view(self, index: int) -> View:
         """Return frame number `index`, from 0 on, as measured and as it is."""
-        self._move_box(0 if self.motion == 'static' else index)
+        self._move_box(index if self.motion in ('moving', 'object') else 0)
         pose = self.pose(index)
         exact = self.scene.render(self.intrinsics, self.size, pose)
         rng = np.random.default_rng((self.seed, 3, index))

@@ -25,14 +25,14 @@ import numpy as np
 
 from graph_depth_refiner.bags.bags import is_bag, reading
 from graph_depth_refiner.bags.frames import plan_frames, read_inputs
-from graph_depth_refiner.bags.ros1 import reading_ros1
-from graph_depth_refiner.bags.ros1 import SUFFIX as ROS1_SUFFIX
+from graph_depth_refiner.bags.places import BagPlaces
 from graph_depth_refiner.config import NodeConfig
 from graph_depth_refiner.files.pictures import image_colors
 from graph_depth_refiner.files.reading import MAP_SUFFIXES, read_image, read_map, read_text
 from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.lab.evaluation.datasets import MILLIMETRES, tum
 from graph_depth_refiner.messages.assembly import Assembler
+from graph_depth_refiner.messages.placement import placed
 
 KEPT = 160  # frames of a folder that stay in memory
 SLOP = 0.1  # seconds between depth and image of one frame of a bag
@@ -90,7 +90,7 @@ class Choice:
 def open_recording(path: Path, choice: Choice | None = None) -> Recording:
     """Open a bag or a folder."""
     choice = choice or Choice()
-    if path.suffix == ROS1_SUFFIX or is_bag(path):
+    if is_bag(path):
         return _bag(path, choice)
     if not path.is_dir():
         raise ValueError(f'{path}: expected a recording or a folder, got nothing of the kind')
@@ -121,8 +121,7 @@ def _length(total: int, choice: Choice, path: Path) -> int:
 # bags
 
 def _bag(path: Path, choice: Choice) -> Recording:
-    opened = reading_ros1 if path.suffix == ROS1_SUFFIX else reading
-    with opened(path) as bag:
+    with reading(path) as bag:
         plan = plan_frames(bag, SLOP, **choice.topics)
     if not plan.frames:
         raise ValueError(
@@ -131,10 +130,11 @@ def _bag(path: Path, choice: Choice) -> Recording:
     has_confidence = bool(plan.topics.confidence)
 
     def frames() -> Iterator[Frame]:
-        assembler = Assembler()
-        with opened(path) as bag:
+        assembler, config = Assembler(), plan.configured(NodeConfig())
+        with reading(path) as bag:
+            places = BagPlaces(bag, config)
             for inputs in read_inputs(bag, plan.frames[choice.start:]):
-                frame = assembler.assemble(inputs, NodeConfig()).frame
+                frame = assembler.assemble(placed(inputs, config, places), config).frame
                 # one derived from the depth would be no part of the recording
                 yield _plain(frame if has_confidence else replace(frame, confidence=None))
 
