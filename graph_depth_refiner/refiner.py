@@ -232,7 +232,7 @@ class DepthRefiner:
             self.state = State(History.of(
                 obs, guide, graph, present, level, large, solution), found.noise)
         if found.status is Status.WORSE:
-            refined = as_input(k, frame, obs, large, found)
+            refined = as_input(k, frame, obs, large, present, found)
         else:
             refined = to_refined(found, present)
         clock.done('output')

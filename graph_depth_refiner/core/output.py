@@ -74,7 +74,8 @@ def to_refined(found: Results, present: Present) -> Refined:
         history_frames=found.history_frames, noise=found.deviation, pose=present.pose)
 
 
-def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, found: Results) -> Refined:
+def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, present: Present,
+             found: Results) -> Refined:
     """Return the measurement as it came, no pixel moved or filled, and normals as they are."""
     valid = k.numpy(obs.m) > 0  # a depth of no confidence is none
     normals = camera.normals(k.numpy(planes), obs.intrinsics).astype(np.float32)
