@@ -30,7 +30,7 @@ from graph_depth_refiner.core.kernels import Array, Kernels
 RADIUS = 2  # samples on either side
 FADE = 1.2  # samples: standard deviation of the weight by distance
 FIRST_SPACING = 2  # pixels between samples in the first pass
-WIDTH = 3.0  # standard deviations beyond which a pixel is of another surface
+WIDTH = 2.6  # standard deviations beyond which a pixel is of another surface
 AVERAGED = 12.0  # pixels that a plane is an average of before the first pass,
 GAIN = 4.0  # and how many times more after each pass
 RIDGE = 0.05  # squared spacings: keeps slopes as they were where few pixels count

@@ -137,8 +137,9 @@ def test_what_the_node_took_is_summed_up():
 
 
 def test_hogs_end_with_the_measurement():
+    children = Path(f'/proc/self/task/{os.getpid()}/children')
+    before = set(children.read_text().split())
     with node.hogs(2):
-        mine = Path(f'/proc/self/task/{os.getpid()}/children')
-        running = mine.read_text().split()
-        assert len(running) >= 2
-    assert not set(running) & set(mine.read_text().split())
+        running = set(children.read_text().split()) - before
+        assert len(running) == 2
+    assert not running & set(children.read_text().split())
