@@ -43,13 +43,12 @@ if TYPE_CHECKING:
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
 PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 6, 1.0))
+ONE_LOOK = ((0, 4, 1, 1.0),)  # the same, to see whether a motion fits
 PHOTOMETRIC_SIGMA = 0.02  # difference of the image in [0, 1] that starts to count as an outlier
 BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move on its own before it counts less
 SMALLEST = 32  # pixels, shorter side of images that are halved
 STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
-DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected,
-# and pixels by which the median block would move on its own: about 0.1 at the true motion
-DOUBTED_SHIFT = 0.2
+DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected
 STEADY = 0.6  # share of the median frame count below which a plane may be of a moving thing
 BLUR = 0.8  # pixels; less and interpolation shows
 LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
@@ -150,27 +149,18 @@ def find_motion(k: Kernels, history: History, raw: Level, guide: Guide,
     now = Target(raw.d, raw.frames, guide.grey, raw.unit, guide.intrinsics)
     if config.temporal.motion == 'frames' or pose is None or history.pose is None:
         return align(k, past, now, history.motion)
-    given = between(history.pose, pose)
-    return corrected(k, past, now, replace(given, array=k.motion(given.matrix)))
+    return corrected(k, past, now, between(history.pose, pose))
 
 
 def corrected(k: Kernels, past: Aligned, now: Target, given: Motion) -> Motion:
     """Return a motion by poses if depth and image agree with it, else what they say."""
-    close = fits(k, past, now, given)
-    if not (close and block_shift(k, past, now, given) <= DOUBTED_SHIFT):
+    given = replace(given, array=k.motion(given.matrix))
+    here = _searched(k, _alignment(k, past, now), given.array, ONE_LOOK, np.inf, foreseen=True)
+    if not here.trusted:
         found = align(k, past, now, given.array)
-        if found.trusted or not close:
+        if found.trusted or not fits(k, past, now, given):
             return replace(found, pose='corrected')
     return replace(given, pose='used')
-
-
-def block_shift(k: Kernels, past: Aligned, now: Target, motion: Motion) -> float:
-    """Return by how many pixels the median block would move on its own after a motion; waits."""
-    before, after = k.blurred((past.grey, now.grey), BLUR)
-    found = Equations.of_sums(*map(k.numpy, k.normal_equations(
-        past.planes, past.frames, before, now.d, now.m, after, PLAN[-1][1], motion.array,
-        np.array([1.0, 0.0]), now.intrinsics, now.sigma, PHOTOMETRIC_SIGMA, np.inf)))
-    return upper_median(found.shifts) if found.shifts.size else 0.0
 
 
 def fits(k: Kernels, past: Aligned, now: Target, motion: Motion) -> bool:
@@ -191,16 +181,13 @@ def align(k: Kernels, past: Aligned, now: Target, guess: Array | None) -> Motion
     else coarse to fine from the guess. Single samples are weighted robustly, and so are
     blocks by how far they would move on their own, as those of a moving object do.
     """
-    planes, frames = past.planes, past.frames
-    steady = frames * (frames >= STEADY * k.positive_median(frames))  # H W
-    problem = Alignment(past, steady, now, k.positive_median(planes[0]),
-                        [k.blurred((past.grey, now.grey), BLUR)])
+    problem = _alignment(k, past, now)
     guess = k.motion(np.eye(4)) if guess is None else guess
     motion = _searched(k, problem, guess, PLAN[-1:], BLOCK_FLOW_SCALE, foreseen=True)
     if motion.trusted:
         return motion
     tracked = estimate_pose_pnp(k.numpy(past.grey), k.numpy(now.grey),
-                                k.numpy(planes[0] * (steady > 0)), now.intrinsics)
+                                k.numpy(past.planes[0] * (problem.steady > 0)), now.intrinsics)
     if tracked is not None:
         tracked = k.motion(tracked)
         motion = _searched(k, problem, tracked, PLAN[-1:], BLOCK_FLOW_SCALE)
@@ -212,6 +199,12 @@ def align(k: Kernels, past: Aligned, now: Target, guess: Array | None) -> Motion
             if motion.trusted:
                 break
     return motion
+
+
+def _alignment(k: Kernels, past: Aligned, now: Target) -> Alignment:
+    steady = past.frames * (past.frames >= STEADY * k.positive_median(past.frames))  # H W
+    return Alignment(past, steady, now, k.positive_median(past.planes[0]),
+                     [k.blurred((past.grey, now.grey), BLUR)])
 
 
 def _searched(k: Kernels, problem: Alignment, matrix: Array, plan: tuple,
