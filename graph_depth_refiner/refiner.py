@@ -162,6 +162,9 @@ class DepthRefiner:
         aside[0, 3] = 0.01  # metres
         for pose in (None, None, np.eye(4), aside):  # a history at rest, and one that moves
             self.refine(replace(wall, pose=pose))
+        k, past = self._kernels, self.state.history
+        if past is not None:  # frames that contradict their poses do not move
+            k.warp(past.planes, past.frames, past.grey[None], k.motion(aside), past.intrinsics)
         self.state = state
 
     @choosing_threads
