@@ -32,6 +32,7 @@ EXTRAS = {
     'cluster': ['dask[distributed]'],
     'exr': ['OpenEXR'],
     'realsense': ['pyrealsense2'],
+    'gpu-test': ['triton'],  # CUDA builds of PyTorch bring it
     'colmap': ['pycolmap'],
     'rerun': ['rerun-sdk'],
 }

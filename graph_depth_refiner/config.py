@@ -22,7 +22,7 @@ import math
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
-from graph_depth_refiner.renamed import new_name, new_value
+from graph_depth_refiner.renamed import new_name, new_text, new_value
 
 _TUNABLE = 'tunable'
 C = TypeVar('C', bound='Tunables')
@@ -58,6 +58,7 @@ class Tunable:
 
     def check(self, value: Any) -> Any:
         """Return the value in its own type, or raise ValueError in one sentence."""
+        value = new_text(self.name, value)
         if self.kind is float and type(value) is int and self._within(value):
             value = float(value)
         if type(value) is not self.kind:
@@ -400,8 +401,8 @@ class RefinerConfig(Tunables):
     """What the refinement does, with or without ROS."""
 
     backend: str = tunable(
-        'auto', 'Implementation: fused kernels on a CPU, plain torch, or compiled torch',
-        choices=('auto', 'fused', 'torch', 'compiled'))
+        'auto', 'Implementation: fused kernels on a CPU, plain torch, or torch with Triton '
+        'kernels on a GPU', choices=('auto', 'fused', 'torch', 'triton'))
     threads: int = tunable(
         0, 'Most threads of the fused kernels; 0: one or one per core, by what other work leaves '
         'of the cores. Results do not depend on it', low=0, high=1024)

@@ -151,11 +151,10 @@ class Refined:
     # depth or image say otherwise; empty where there were none, or no history
     pose: str = ''
 
-    def with_times(self, milliseconds: dict[str, float], cpu_milliseconds: dict[str, float],
-                   hit_rate: float) -> Refined:
+    def with_times(self, milliseconds: dict[str, float], cpu_milliseconds: dict[str, float]
+                   ) -> Refined:
         """Return the same with what is known only at the end."""
-        return replace(self, milliseconds=milliseconds, cpu_milliseconds=cpu_milliseconds,
-                       graph_hit_rate=hit_rate)
+        return replace(self, milliseconds=milliseconds, cpu_milliseconds=cpu_milliseconds)
 
 
 def _array(name: str, value: object) -> np.ndarray:

@@ -16,6 +16,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
+import logging
 import math
 import time
 
@@ -25,20 +27,31 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import kernels
 from graph_depth_refiner.core.cleaning import clean, extend_planes, without_rejected
 from graph_depth_refiner.core.downsampling import downsample, downsample_image
-from graph_depth_refiner.core.history import continues, fuse_history, History, start_noise
+from graph_depth_refiner.core.history import (
+    continues,
+    fuse_history,
+    History,
+    memory_of,
+    start_noise,
+)
 from graph_depth_refiner.core.initialise import gate_edges, initialise
 from graph_depth_refiner.core.jit.compile_once import warm_up_arguments
 from graph_depth_refiner.core.jit.threads import choosing_threads, Threads
-from graph_depth_refiner.core.kernels import Kernels
+from graph_depth_refiner.core.kernels import Choice, Kernels
 from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import data_weight, minimise
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import observe
-from graph_depth_refiner.core.output import as_input, to_refined, unknown
+from graph_depth_refiner.core.output import as_input, results_of, to_refined, unknown
 from graph_depth_refiner.core.patch_graph import update_graph
 from graph_depth_refiner.core.types import Problem
 from graph_depth_refiner.core.upsampling import upsample
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
+
+MEASURED_SIZE = 640, 480  # of the frames that tell whether a GPU is faster
+WARM_UP_FRAMES = 4
+
+_LOG = logging.getLogger(__name__)
 
 
 class StageClock:
@@ -72,6 +85,31 @@ class State:
     noise: NoiseModel | None = None
 
 
+@cache
+def fastest(choice: Choice) -> Choice:
+    """Return the choice, or the CPU where a short measurement says that it is faster."""
+    if choice.device == 'cpu':
+        return choice
+    cpu = kernels.choose('cpu')
+    there, here = frame_ms(choice), frame_ms(cpu)
+    best = choice if there < here else cpu
+    _LOG.info('device: %s takes %.1f ms for a frame of %dx%d, the CPU %.1f ms: %s computes',
+              choice.device, there, *MEASURED_SIZE, here, best.device)
+    return best
+
+
+def frame_ms(choice: Choice) -> float:
+    """Return the time of a frame in milliseconds; infinite if the device fails."""
+    refiner = DepthRefiner(device=choice.device)
+    width, height = MEASURED_SIZE
+    refiner.warm_up((height, width))
+    if refiner.device_failures:
+        return math.inf
+    start = time.perf_counter()
+    refiner.warm_up((height, width))
+    return 1e3 * (time.perf_counter() - start) / WARM_UP_FRAMES
+
+
 class DepthRefiner:
     """Refines depth and estimates normals, frame by frame."""
 
@@ -80,6 +118,8 @@ class DepthRefiner:
         self.config = config or RefinerConfig()
         self._wanted_device = device
         self._choice = kernels.choose(device, self.config.backend)
+        self.kernels: Kernels | None = None  # others than those chosen, to measure or to plan
+        self.device_failures = 0  # times that computation moved to the CPU
         self._compiled = warm_up_arguments(self.config)
         self.state = State()
         self.threads = Threads()
@@ -91,7 +131,9 @@ class DepthRefiner:
 
     @property
     def _kernels(self) -> Kernels:
-        return kernels.make(self._choice, self._compiled)
+        if self._wanted_device == 'auto' and self.config.backend == 'auto':
+            self._choice = fastest(self._choice)
+        return self.kernels or kernels.make(self._choice, self._compiled)
 
     def configure(self, config: RefinerConfig) -> None:
         """Use another configuration from the next frame on."""
@@ -118,13 +160,28 @@ class DepthRefiner:
             Intrinsics(shape[1], shape[1], shape[1] / 2, shape[0] / 2))
         aside = np.eye(4)
         aside[0, 3] = 0.01  # metres
-        for pose in (None, np.eye(4), aside):  # a history at rest, and one that moves
+        for pose in (None, None, np.eye(4), aside):  # a history at rest, and one that moves
             self.refine(replace(wall, pose=pose))
+        k, past = self._kernels, self.state.history
+        if past is not None:  # frames that contradict their poses do not move
+            k.warp(past.planes, past.frames, past.grey[None], k.motion(aside), past.intrinsics)
         self.state = state
 
     @choosing_threads
     def refine(self, frame: Frame) -> Refined:
         """Refine one frame; what it teaches helps the next."""
+        try:
+            return self._refine(frame)
+        except Exception as error:
+            instead = kernels.instead(self._choice, error)
+            if instead is None:
+                raise
+            self.device_failures += instead.device != self._choice.device
+            self._choice, self._wanted_device = instead, instead.device
+            self.reset()  # what is carried on is of the device, or half of this frame
+        return self._refine(frame)
+
+    def _refine(self, frame: Frame) -> Refined:
         k, config, clock = self._kernels, self.config, StageClock()
         obs = observe(k, frame, config)
         if obs.empty:
@@ -146,8 +203,10 @@ class DepthRefiner:
         raw = downsample(k, obs.d * (obs.m > 0), obs.m, noise, guide.scale)
         present = fuse_history(k, history, obs, raw, guide, noise, config)
         clock.done('history')
-        level = downsample(k, present.d, present.frames, present.noise, guide.scale) \
-            if present.kept else raw
+        level = k.either(
+            present.kept > 0,
+            lambda: downsample(k, present.d, present.frames, present.noise, guide.scale),
+            lambda: raw)
         cleaned = clean(k, level, guide, config)
         present = without_rejected(k, present, level, cleaned, guide.scale)
         level = cleaned
@@ -158,7 +217,7 @@ class DepthRefiner:
         planes = extend_planes(k, planes, level, guide, config)
         weights, planes = gate_edges(k, graph.weights, planes, level, config)
         clock.done('planes')
-        memory = history.memory if history and present.kept else None
+        memory = memory_of(k, history, present)
         solution = minimise(
             k, Problem(planes, weights, level.d, data_weight(level), level.fused_unit, raw.d,
                        guide.guide, memory),
@@ -169,15 +228,15 @@ class DepthRefiner:
         planes = finish_planes(k, solution.x, level, guide, config)
         large = upsample(k, planes, level, present, obs, guide, config)
         clock.done('upsample')
-        if solution.status in (Status.WORSE, Status.DIVERGED):
+        found = results_of(k, large, obs, present, solution, graph.hit_rate, config)
+        if found.status in (Status.WORSE, Status.DIVERGED):
             self.reset()
         else:
             self.state = State(History.of(
-                obs, guide, graph, present, level, large, solution), present.noise)
-        if solution.status is Status.WORSE:
-            refined = as_input(k, frame, obs, large, present, solution)
+                obs, guide, graph, present, level, large, solution), found.noise)
+        if found.status is Status.WORSE:
+            refined = as_input(k, frame, obs, large, present, found)
         else:
-            refined = to_refined(k, large, obs, present, solution, config)
+            refined = to_refined(found, present)
         clock.done('output')
-        return refined.with_times(
-            clock.milliseconds, clock.cpu_milliseconds, graph.hit_rate)
+        return refined.with_times(clock.milliseconds, clock.cpu_milliseconds)

@@ -73,6 +73,7 @@ RENAMED = {
     'confidence_polarity': 'confidence.polarity',
     'confidence_threshold': 'confidence.threshold',
 }
+VALUES = {('backend', 'compiled'): 'triton'}  # of texts that are called otherwise now
 OPPOSITE = {'exact_sync'}  # of what the new name says
 
 _LOG = logging.getLogger(__name__)
@@ -89,6 +90,16 @@ def new_name(name: str, known: Container[str]) -> str:
         opposite = ', its opposite' if name in OPPOSITE else ''
         _LOG.warning('%s: now called %s%s; the next release does not know the old name',
                      name, new, opposite)
+    return new
+
+
+def new_text(name: str, value: Any) -> Any:
+    """Return what a text of a tunable is called today; warn once of each old one."""
+    new = VALUES.get((name, value), value) if isinstance(value, str) else value
+    if new is not value and f'{name}={value}' not in _warned:
+        _warned.add(f'{name}={value}')
+        _LOG.warning('%s: %s is now called %s; the next release does not know the old name',
+                     name, value, new)
     return new
 
 

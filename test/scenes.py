@@ -28,8 +28,8 @@ IMAGES = (np.float32, np.uint8, np.bool_)  # what goes to a device; matrices and
 
 def run(k: Kernels, stage: Callable, *arguments: Any) -> Any:
     """Return what a stage of the kernels gives for numpy arrays, as numpy arrays."""
-    given = [k.array(one) if isinstance(one, np.ndarray) and one.dtype in IMAGES else one
-             for one in arguments]
+    given = [one if not isinstance(one, np.ndarray) else k.array(one) if one.dtype in IMAGES
+             else k.motion(one) for one in arguments]
     result = stage(*given)
     return tuple(map(k.numpy, result)) if isinstance(result, tuple) else k.numpy(result)
 

@@ -92,7 +92,7 @@ def test_dependencies_are_what_is_imported():
     keys = {'cv2': 'python3-opencv', 'llvmlite': 'python3-numba', 'tf2_ros': 'tf2_ros_py',
             'yaml': 'python3-yaml',
             **{name: f'python3-{name}' for name in ('numba', 'numpy', 'tqdm')}}
-    optional = {'torch', 'rosbags', 'ruamel', 'distributed', 'OpenEXR', 'pyrealsense2',
+    optional = {'torch', 'triton', 'rosbags', 'ruamel', 'distributed', 'OpenEXR', 'pyrealsense2',
                 'pycolmap', 'rerun'}
     needed = {keys.get(name, name) for name in imported([PACKAGE, 'launch']) - optional}
     assert needed == {one.text for one in manifest().iter('exec_depend')}

@@ -113,3 +113,9 @@ def test_the_changelog_says_every_new_name():
     words = [tuple(line.replace('``', '').split()[:2])
              for line in CHANGELOG.read_text(encoding='utf-8').splitlines()]
     assert not set(RENAMED.items()) - set(words)
+
+
+def test_an_old_value_is_taken_with_a_warning(warned):
+    for _ in range(2):
+        assert preset('realtime', backend='compiled').backend == 'triton'
+    assert len(warned) == 1 and 'backend: compiled is now called triton' in warned[0]

@@ -54,6 +54,9 @@ COMMANDS = {
         'let the node run under faults and explain every loss'),
     'benchmark solver': (
         'graph_depth_refiner.lab.benchmarks.solver', 'time graph and step of every backend'),
+    'benchmark gpu': (
+        'graph_depth_refiner.lab.benchmarks.gpu',
+        'compare a GPU with the CPU, or count what a frame would ask of one'),
     'benchmark stream': (
         'graph_depth_refiner.lab.benchmarks.stream', 'compare methods on a synthetic stream'),
     'benchmark shedding': (

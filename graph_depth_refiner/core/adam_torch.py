@@ -14,8 +14,8 @@
 """
 ADAM on the energy, in plain torch on any device.
 
-Nothing in `step` waits for the device: rates travel to it, nothing travels back. A step
-that would not be finite is not taken, nor any after it; `finite` tells, when asked.
+Nothing here waits for the device: energies and whether steps were finite are tensors. A step
+that would not be finite is not taken, nor any after it.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class State:
     back: torch.Tensor  # O H W, its transpose
     d: torch.Tensor  # H W
     m: torch.Tensor  # H W
-    unit: float
+    unit: torch.Tensor | float
     terms: Terms
-    count: int  # of ADAM, which may run on from frame to frame
+    count: torch.Tensor | int  # of ADAM, which may run on from frame to frame
 
 
-def init(x, w, d, m, unit: float, terms: Terms, memory: Memory | None = None) -> State:
+def init(x, w, d, m, unit, terms: Terms, memory: Memory | None = None) -> State:
     """Begin at the planes x; the memory of the frame before keeps the step sizes."""
     second = torch.zeros_like(x) if memory is None else memory.second.clone()
     return State(
@@ -59,63 +59,68 @@ def init(x, w, d, m, unit: float, terms: Terms, memory: Memory | None = None) ->
         w, transpose(w), d / unit, m, unit, terms, 0 if memory is None else memory.count)
 
 
-def step(state: State, rate: float, slope_rate: float, update=None) -> None:
+def step(state: State, rate: float, slope_rate: float) -> None:
     """Take one ADAM step of about `rate` units in d, unless it would not be finite."""
-    state.count += 1
-    one = 1 / (1 - BETA1 ** state.count)
-    two = 1 / (1 - BETA2 ** state.count)
-    terms = state.terms
-    numbers = torch.tensor(
-        (rate * one, slope_rate * one, slope_rate * one, two, terms.lam, terms.alpha),
-        dtype=state.z.dtype)
-    if state.z.is_cuda:
-        numbers = numbers.pin_memory().to(state.z.device, non_blocking=True)
-    (update or adam)(
-        state.z, state.first, state.second, state.fine, state.taken, state.w, state.back,
-        state.d, state.m, numbers, terms.regulariser)
+    steps(state, [rate], slope_rate / rate)
 
 
-def steps(state: State, rates: list[float], slope_share: float, update=None) -> None:
+def steps(state: State, rates: list[float], slope_share: float) -> None:
     """Take the steps one after the other."""
-    for rate in rates:
-        step(state, rate, rate * slope_share, update)
+    for numbers in rate_table(state.count, rates, slope_share, state.z):
+        adam(state, numbers)
+    state.count = state.count + len(rates)
 
 
-def adam(
-        z, first, second, fine, taken, w, back, d, m, numbers, regulariser: str) -> None:
+def rate_table(count: torch.Tensor | int, rates: list[float], slope_share: float,
+               like: torch.Tensor) -> torch.Tensor:
     """
-    Update the planes and the moments in place.
+    Return what differs from step to step, N 3, on the device of `like`.
 
-    What may change from step to step are numbers of a tensor, so that none of them is
-    compiled in: three rates, the bias of the second moment, lambda and alpha.
+    The rates of values and of slopes, both freed of the bias of the first moment, and the
+    factor that frees the second of its own; `count` steps were taken before.
     """
-    g = gradient(z, w, back, d, m, numbers[4], numbers[5], regulariser)  # 3 H W
+    rate = torch.empty(len(rates), dtype=torch.float64, device=like.device)
+    for place, one in enumerate(rates):
+        rate[place].fill_(one)  # there: a list would be copied, and waited for
+    number = torch.arange(1, len(rates) + 1, dtype=torch.float64, device=like.device) + count
+    rate = rate / (1 - torch.pow(BETA1, number))
+    return torch.stack(
+        (rate, slope_share * rate, 1 / (1 - torch.pow(BETA2, number))), dim=1).to(like.dtype)
+
+
+def adam(state: State, numbers: torch.Tensor) -> None:
+    """Update the planes and the moments in place, by a row of `rate_table`."""
+    z, first, second, fine, terms = (
+        state.z, state.first, state.second, state.fine, state.terms)
+    g = gradient(z, state.w, state.back, state.d, state.m, terms.lam, terms.alpha,
+                 terms.regulariser)  # 3 H W
     one = BETA1 * first + (1 - BETA1) * g
     two = BETA2 * second + (1 - BETA2) * g.square()
-    new = z - numbers[:3, None, None] * one / (torch.sqrt(two * numbers[3]) + EPSILON)
+    rates = torch.stack((numbers[0], numbers[1], numbers[1]))
+    new = z - rates[:, None, None] * one / (torch.sqrt(two * numbers[2]) + EPSILON)
     fine.logical_and_(torch.isfinite(new).all())
-    taken.add_(fine)
+    state.taken.add_(fine)
     z.copy_(torch.where(fine, new, z))
     first.copy_(one)
     second.copy_(torch.where(fine, two, second))
 
 
-def finite(state: State) -> bool:
-    """Tell whether all steps so far were finite; waits for the device."""
-    return bool(state.fine)
+def finite(state: State) -> torch.Tensor:
+    """Tell whether all steps so far were finite."""
+    return state.fine
 
 
-def taken(state: State) -> int:
-    """Return how many steps were taken; waits for the device."""
-    return int(state.taken)
+def taken(state: State) -> torch.Tensor:
+    """Return how many steps were taken."""
+    return state.taken
 
 
-def energy(state: State, x: torch.Tensor | None = None) -> float:
-    """Return the energy in the scale of the input, of other planes x if given; waits."""
+def energy(state: State, x: torch.Tensor | None = None) -> torch.Tensor:
+    """Return the energy in the scale of the input, of other planes x if given."""
     terms = state.terms
     z = state.z if x is None else x / state.unit
-    return state.unit * float(_energy(
-        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser))
+    return state.unit * _energy(
+        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser)
 
 
 def planes(state: State) -> torch.Tensor:

@@ -49,7 +49,8 @@ def clean(k: Kernels, level: Level, guide: Guide, config: RefinerConfig) -> Leve
     if not (cleaning.least_confidence or cleaning.speckle_area or cleaning.visible
             or cleaning.joint_median or fill):
         return level
-    pixel = PIXEL * level.unit
+    # what is connected and what is hidden is found on the host: a device waits here
+    pixel = PIXEL * float(level.unit)
     z, frames = k.numpy(level.d) * np.float32(1 / pixel), k.numpy(level.frames)  # H W
     color = three_channels(k, guide)
     reliable = reliable_pixels(z, frames, guide.scale, config)

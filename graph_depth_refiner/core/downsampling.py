@@ -21,10 +21,9 @@ import cv2
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core.kernels import Array, Kernels
-from graph_depth_refiner.core.noise import fused_sigma, NoiseModel
+from graph_depth_refiner.core.kernels import Array, Kernels, Number
+from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import color_planes, guide_image, Observation
-from graph_depth_refiner.core.statistics import positive_median
 from graph_depth_refiner.frame import Intrinsics
 
 SUPPORT = 3.0  # standard deviations: pixels of a block this close to each other are one surface
@@ -50,9 +49,9 @@ class Level:
     d: Array  # H W inverse depth, 0 where unknown
     frames: Array  # H W, frames that stand behind it, 0 where unknown
     sigma: Array  # H W, standard deviation of d
-    unit: float  # standard deviation of a single measurement at the typical depth
-    fused_unit: float  # the same after fusion
-    independent: float = 1.0  # share of the variance that differs from pixel to pixel
+    unit: Number  # standard deviation of a single measurement at the typical depth
+    fused_unit: Number  # the same after fusion
+    independent: Number = 1.0  # share of the variance that differs from pixel to pixel
 
 
 def scale_of(wanted: int, shape: tuple[int, int]) -> int:
@@ -75,25 +74,28 @@ def downsample_image(k: Kernels, obs: Observation, config: RefinerConfig) -> Gui
         return cv2.resize(image[:scale * height, :scale * width], (width, height),
                           interpolation=cv2.INTER_AREA)
     image = smaller(obs.image if obs.image.dtype != np.float64 else obs.image.astype(np.float32))
-    guide = k.array(guide_image(image, config.graph.color))
-    grey = guide if guide.ndim == 2 else k.array(guide_image(image, False))
+    arrays = [guide_image(image, config.graph.color), color_planes(image)]
+    if arrays[0].ndim == 3:
+        arrays.append(guide_image(image, False))
+    there = k.arrays(*arrays)
     full, inverse = obs.intrinsics, 1 / scale
     middle = (scale - 1) / 2
     camera = Intrinsics(full.fx * inverse, full.fy * inverse, (full.cx - middle) * inverse,
                         (full.cy - middle) * inverse)
-    return Guide(guide, grey, k.array(color_planes(image)), camera, scale)
+    grey = there[-1] if len(there) == 3 else there[0]
+    return Guide(there[0], grey, there[1], camera, scale)
 
 
 def downsample(k: Kernels, d: Array, frames: Array, noise: NoiseModel, scale: int) -> Level:
     """Return inverse depth and frames, H W each, at 1 / scale of the resolution."""
-    typical = positive_median(k.numpy(d)) or 1.0
+    typical = k.positive_median(d, 1.0)
     unit = noise.sigma(typical)
-    independent = min(1.0, (noise.independent / (scale * unit)) ** 2)  # blocks average it
+    # blocks average it
+    independent = k.smaller((noise.independent / (scale * unit)) ** 2, 1.0)
     while scale > 1:
         d, frames = k.merge_blocks(d, frames, SUPPORT * unit)
         scale //= 2
-    behind = positive_median(k.numpy(frames)) or 1.0
-    sigma = fused_sigma(noise, d, frames)
+    behind = k.positive_median(frames, 1.0)
     # what will be filled has no deviation of its own, and none at all where all is a share
-    return Level(d, frames, k.where(d > 0, sigma, 0 * sigma + unit), unit,
-                 float(fused_sigma(noise, np.float32(typical), np.float32(behind))), independent)
+    return Level(d, frames, k.known_sigma(noise, d, frames, unit), unit,
+                 k.fused_unit(noise, typical, behind), independent)

@@ -24,20 +24,17 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import odometry, temporal
 from graph_depth_refiner.core.camera import image_flow
 from graph_depth_refiner.core.downsampling import Guide, Level
-from graph_depth_refiner.core.kernels import Array, Kernels
-from graph_depth_refiner.core.noise import first_model, learn, NoiseModel
+from graph_depth_refiner.core.kernels import Array, Kernels, Number
+from graph_depth_refiner.core.noise import first_model, NoiseModel
 from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.patch_graph import CachedGraph
-from graph_depth_refiner.core.statistics import positive_median, subsample
+from graph_depth_refiner.core.statistics import positive_median
 from graph_depth_refiner.core.types import Memory, Solution
 from graph_depth_refiner.frame import Intrinsics
 
 LEAST_KEPT = 0.4  # share of the history in sight that must be kept, or the scene is another
 AT_REST = 0.1  # pixels: a motion of less is that of a camera at rest
-SAMPLES = 19200  # pixels that teach the noise, about: with fewer a single one tells in its medians
 LEARNING_GATE = 6.0  # standard deviations: a residual of more is of another surface
-# Share of pixels that are the same as before, to within rounding, in a frame that is sent twice.
-REPEATED, SAME = 0.9, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +50,7 @@ class History:
     intrinsics: Intrinsics
     stamp: float
     pose: np.ndarray | None
-    motion: np.ndarray  # 4 4, the last one: a guess for the next
+    motion: Array | None  # 4 4, the last one: a guess for the next; None: at rest
     memory: Memory | None
     graph: CachedGraph
 
@@ -74,9 +71,9 @@ class Present(NamedTuple):
     d: Array  # H W inverse depth, 0 where unknown
     frames: Array  # H W, frames that stand behind it, 0 where unknown
     noise: NoiseModel
-    motion: np.ndarray  # 4 4
-    kept: float  # share of the history in sight that is kept; 0 without a history
-    reset: str  # why there is no history, empty if there is
+    motion: Array | None  # 4 4; None: at rest
+    kept: Number  # share of the history in sight that is kept; 0 without a history
+    reset: str  # why none was looked for, empty if one was
     pose: str = ''  # what became of poses that were given, see Motion
 
 
@@ -90,7 +87,7 @@ def continues(history: History | None, obs: Observation, guide: Guide) -> bool:
 def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Level, guide: Guide,
                  noise: NoiseModel, config: RefinerConfig) -> Present:
     """Warp the history to the present camera, and fuse the measurement with it."""
-    alone = Present(obs.d * (obs.m > 0), obs.m, noise, np.eye(4), 0.0, 'first frame')
+    alone = Present(obs.d * (obs.m > 0), obs.m, noise, None, 0.0, 'first frame')
     if not config.temporal.enabled:
         return alone._replace(reset='switched off')
     if history is None:
@@ -98,37 +95,34 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
     motion = odometry.find_motion(k, history, raw, guide, obs.pose, config)
     if not motion.trusted:
         return alone._replace(reset='motion unknown', pose=motion.pose)
-    matrix, typical = motion.matrix, positive_median(k.numpy(obs.d))
-    flow = image_flow(matrix, obs.intrinsics, obs.d.shape, typical)
+    matrix, typical = motion.array, positive_median(obs.host)
+    flow = image_flow(motion.matrix, obs.intrinsics, obs.d.shape, typical)
     warped = history.planes, history.frames, history.grey[None]
     if flow < AT_REST:
-        matrix, flow = np.eye(4), 0.0  # as it is: no cracks to close, and no holes
+        matrix, flow = None, 0.0  # as it is: no cracks to close, and no holes
     else:
         warped = k.warp(*warped, matrix, obs.intrinsics)
     if noise.frames == 0 and not noise.fixed:  # nothing is gated by a guess
-        noise = _learned(k, noise, obs, warped[0][0], warped[1], np.inf)
+        noise = k.learn_noise(noise, obs.d, obs.m, warped[0][0], warped[1], np.inf)
     fused = temporal.fuse(k, obs, warped, noise, flow, config.temporal.evidence_limit)
-    if fused.kept < LEAST_KEPT:
-        return alone._replace(reset='scene change', motion=matrix, pose=motion.pose)
-    if not noise.fixed:
-        noise = _learned(k, noise, obs, fused.history, warped[1], LEARNING_GATE)
-    return Present(fused.d, fused.frames, noise, matrix, fused.kept, '', motion.pose)
+
+    def continued() -> tuple:
+        learned = noise if noise.fixed else k.learn_noise(
+            noise, obs.d, obs.m, fused.history, warped[1], LEARNING_GATE)
+        return fused.d, fused.frames, learned, fused.kept
+    d, frames, after, kept = k.either(
+        fused.kept >= LEAST_KEPT, continued,
+        lambda: (alone.d, alone.frames, alone.noise, 0.0))
+    return Present(d, frames, after, matrix, kept, '', motion.pose)
 
 
-def _learned(k: Kernels, noise: NoiseModel, obs: Observation, history: Array, frames: Array,
-             gate: float) -> NoiseModel:
-    """Return the noise after the residuals of some pixels, of those within the gate."""
-    d, m, old, behind = (
-        k.numpy(subsample(one, SAMPLES)) for one in (obs.d, obs.m, history, frames))
-    both = (m > 0) & (behind > 0) & (old > 0)
-    d, residual, behind = d[both], (d - old)[both], behind[both]
-    if np.count_nonzero(np.abs(residual) <= SAME * d) > REPEATED * d.size:
-        return noise  # the same frame again, as slow cameras send it, tells nothing
-    sigma = (noise.floor + noise.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))
-    near = np.abs(residual) <= gate * sigma
-    return learn(noise, d[near], residual[near], behind[near])
+def memory_of(k: Kernels, history: History | None, present: Present) -> Memory | None:
+    """Return what ADAM goes on with: that of the history, if it is kept."""
+    if history is None or history.memory is None:
+        return None
+    return k.either(present.kept > 0, lambda: history.memory, lambda: None)
 
 
 def start_noise(k: Kernels, obs: Observation, config: RefinerConfig) -> NoiseModel:
     """Return the noise that a stream begins with."""
-    return first_model(config.noise.sensor, k.numpy(obs.d), obs.intrinsics)
+    return k.noise(first_model(config.noise.sensor, obs.host, obs.intrinsics))

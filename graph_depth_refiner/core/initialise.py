@@ -15,8 +15,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.downsampling import Level
 from graph_depth_refiner.core.kernels import Array, Kernels
@@ -33,7 +31,7 @@ def initialise(k: Kernels, level: Level, weights: Array, config: RefinerConfig) 
     if config.planes.start:
         sigma = level.sigma * (config.planes.width / WIDTH)
         return fit_planes(k, level.d, fit_weight(k, level), sigma)
-    planes = k.array(np.zeros((3, *level.d.shape), np.float32))
+    planes = k.zeros((3, *level.d.shape), 'float32')
     planes[0] = level.d
     if config.planes.slopes or config.edges.passes or config.energy.reg_curved:
         planes[1:] = k.fit_slopes(level.d, weights)

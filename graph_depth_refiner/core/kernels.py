@@ -22,11 +22,13 @@ any torch device. `Kernels` lists all stages; what is missing fails when it is m
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 import logging
+import os
 from pathlib import Path
 import re
+import subprocess
 from typing import Any, NamedTuple, Protocol, TYPE_CHECKING
 
 import numpy as np
@@ -38,10 +40,13 @@ from graph_depth_refiner.frame import Intrinsics
 
 if TYPE_CHECKING:
     from graph_depth_refiner.core.noise import NoiseModel
+    from graph_depth_refiner.core.odometry import Alignment
 
 Array = Any  # numpy.ndarray with the kernels for a CPU, else torch.Tensor
+Number = Any  # float with the kernels for a CPU, else a torch.Tensor without axes
 
 _LOG = logging.getLogger(__name__)
+_failed: set[str] = set()  # devices that Triton could not compile for
 # A CUDA device shows as one of these: looking is free, importing torch takes seconds.
 _NODES = ('/dev/nvidia0', '/dev/nvidiactl', '/dev/nvhost-gpu', '/dev/dxg')
 
@@ -49,18 +54,18 @@ _NODES = ('/dev/nvidia0', '/dev/nvidiactl', '/dev/nvhost-gpu', '/dev/dxg')
 class Adam(Protocol):
     """ADAM on the energy, with explicit state; planes and memory in the arrays of the kernels."""
 
-    def init(self, x: Array, w: Array, d: Array, m: Array, unit: float, terms: Terms,
+    def init(self, x: Array, w: Array, d: Array, m: Array, unit: Number, terms: Terms,
              memory: Memory | None = None) -> Any: ...
 
     def step(self, state: Any, rate: float, slope_rate: float) -> None: ...
 
     def steps(self, state: Any, rates: list[float], slope_share: float) -> None: ...
 
-    def finite(self, state: Any) -> bool: ...
+    def finite(self, state: Any) -> Any: ...
 
-    def taken(self, state: Any) -> int: ...
+    def taken(self, state: Any) -> Any: ...
 
-    def energy(self, state: Any, x: Array | None = None) -> float: ...
+    def energy(self, state: Any, x: Array | None = None) -> Number: ...
 
     def planes(self, state: Any) -> Array: ...
 
@@ -70,15 +75,15 @@ class Adam(Protocol):
 class Irls(Protocol):
     """Iteratively re-weighted least squares on the energy, with explicit state."""
 
-    def init(self, x: Array, w: Array, d: Array, m: Array, unit: float, terms: Terms) -> Any: ...
+    def init(self, x: Array, w: Array, d: Array, m: Array, unit: Number, terms: Terms) -> Any: ...
 
     def step(self, state: Any, inner: int) -> None: ...
 
-    def finite(self, state: Any) -> bool: ...
+    def finite(self, state: Any) -> Any: ...
 
-    def taken(self, state: Any) -> int: ...
+    def taken(self, state: Any) -> Any: ...
 
-    def energy(self, state: Any, x: Array | None = None) -> float: ...
+    def energy(self, state: Any, x: Array | None = None) -> Number: ...
 
     def planes(self, state: Any) -> Array: ...
 
@@ -90,13 +95,19 @@ class BuildGraph(Protocol):
                  rows: tuple[int, int] | None = None) -> Array: ...
 
 
+class PositiveMedian(Protocol):
+    """The median of those of some pixels, H W, that are above 0, if any is."""
+
+    def __call__(self, image: Array, otherwise: float = 0.0) -> Number: ...
+
+
 class NormalEquations(Protocol):
     """Sums and shifts of every block of samples of a motion; see `core.odometry`."""
 
     def __call__(self, x: Array, n: Array, before: Array, d: Array, m: Array, now: Array,
-                 stride: int, motion: np.ndarray, gain_bias: np.ndarray,
-                 intrinsics: Intrinsics, sigma: float, photometric_sigma: float,
-                 block_flow_scale: float) -> tuple[Array, Array]: ...
+                 stride: int, motion: Array, gain_bias: Array,
+                 intrinsics: Intrinsics, sigma: Number, photometric_sigma: float,
+                 block_flow_scale: Number) -> tuple[Array, Array]: ...
 
 
 class Fuse(Protocol):
@@ -110,18 +121,35 @@ class Fuse(Protocol):
 class Kernels(NamedTuple):
     """Every stage of a frame in one implementation; arguments as the stages name them."""
 
-    name: str  # fused, torch or compiled
+    name: str  # fused, torch or triton
     device: str  # cpu or cuda:N
     array: Callable[[np.ndarray], Array]  # where the stages compute, see `_contiguous`
+    arrays: Callable[..., list[Array]]  # the same of several at once
+    zeros: Callable[[tuple, str], Array]
+    motion: Callable[[np.ndarray], Array]  # a matrix 4 4 in float64
+    noise: Callable[[NoiseModel], NoiseModel]  # with its numbers there
     numpy: Callable[[Array], np.ndarray]  # back again; waits for the device
+    fetch: Callable[[tuple, tuple], tuple[list[np.ndarray], list[float]]]  # arrays and numbers
     where: Callable[[Array, Array, Array], Array]
+    either: Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]  # see `transfer_torch`
+    # numbers
+    smaller: Callable[[Number, float], Number]
+    positive_median: PositiveMedian
+    known_median: Callable[[Array, Array], Number]
+    fused_unit: Callable[[NoiseModel, Number, Number], Number]
+    known_sigma: Callable[[NoiseModel, Array, Array, Number], Array]
+    learn_noise: Callable[[NoiseModel, Array, Array, Array, Array, float], NoiseModel]
     # resolution
     merge_blocks: Callable[[Array, Array, float], tuple[Array, Array]]
     upsample_planes: Callable[[Array, Array, Array, Array, int], Array]
     predict_by_color: Callable[[Array, Array, Array, Array, int, float, float], Array]
+    fillable: Callable[[Array, Array, Number, RefinerConfig], Array]
+    median3: Callable[[Array], Array]
     # graph
     build_graph: BuildGraph
     band_changes: Callable[[Array, Array], Array]
+    renew_graph: Callable[
+        [Array, Array, Array, RefinerConfig], tuple[Array, Array, Number]]
     symmetrise: Callable[[Array], None]  # in place
     normalise: Callable[[Array], Any]  # in place
     # where to begin
@@ -135,10 +163,14 @@ class Kernels(NamedTuple):
     joint_plane_median: Callable[[Array, Array, Array, int, float], Array]
     fit_slopes: Callable[[Array, Array], Array]
     # the past
+    blurred: Callable[[tuple, float], tuple]
+    halved: Callable[[tuple], tuple]
     normal_equations: NormalEquations
+    search_motion: Callable[[Alignment, Array, tuple, float, bool], Array]
     warp: Callable[
-        [Array, Array, Array, np.ndarray, Intrinsics], tuple[Array, Array, Array]]
+        [Array, Array, Array, Array, Intrinsics], tuple[Array, Array, Array]]
     bias_sums: Callable[[Array, Array, Array, Array, NoiseModel], Array]
+    bias_field: Callable[[Array, float], Array]
     fuse: Fuse
     # minimisation
     gate_depth_edges: Callable[[Array, Array, float], Array]
@@ -165,25 +197,52 @@ def numba_kernels() -> Kernels:
         irls_numba,
         joint_median_numba,
         local_planes_numba,
+        noise,
+        odometry,
         odometry_numba,
         output_numba,
+        patch_graph,
         patch_graph_numba,
         slope_fit_numba,
+        statistics,
+        temporal,
         temporal_numba,
+        upsampling,
         upsampling_numba,
         warping_numba,
     )
+
+    def renew_graph(before, weights, guide, config):
+        changes = patch_graph_numba.band_changes(before, guide)
+        return patch_graph.renew_graph(
+            patch_graph_numba.build_graph, changes, before, weights, guide, config)
+
     return Kernels(
         name='fused',
         device='cpu',
         array=_contiguous,
+        arrays=lambda *values: [_contiguous(one) for one in values],
+        zeros=np.zeros,
+        motion=np.asarray,
+        noise=lambda model: model,
         numpy=np.asarray,
+        fetch=lambda arrays, numbers: (list(arrays), list(map(float, numbers))),
         where=np.where,
+        either=lambda condition, one, other: one() if condition else other(),
+        smaller=min,
+        positive_median=statistics.positive_median,
+        known_median=statistics.known_median,
+        fused_unit=noise.fused_unit,
+        known_sigma=partial(noise.known_sigma, np.where),
+        learn_noise=noise.learn_noise,
         merge_blocks=downsampling_numba.merge_blocks,
         upsample_planes=upsampling_numba.upsample_planes,
         predict_by_color=guided_upsampling_numba.predict_by_color,
+        fillable=upsampling.fillable,
+        median3=upsampling.median3,
         build_graph=patch_graph_numba.build_graph,
         band_changes=patch_graph_numba.band_changes,
+        renew_graph=renew_graph,
         symmetrise=patch_graph_numba.symmetrise,
         normalise=patch_graph_numba.normalise,
         first_slopes=local_planes_numba.first_slopes,
@@ -195,9 +254,13 @@ def numba_kernels() -> Kernels:
         joint_weighted_median=joint_median_numba.joint_weighted_median,
         joint_plane_median=joint_median_numba.joint_plane_median,
         fit_slopes=slope_fit_numba.fit_slopes,
+        blurred=odometry.blurred,
+        halved=odometry.halved,
         normal_equations=odometry_numba.normal_equations,
+        search_motion=partial(odometry.search_motion, odometry_numba.normal_equations),
         warp=warping_numba.warp,
         bias_sums=temporal_numba.bias_sums,
+        bias_field=temporal.bias_field,
         fuse=temporal_numba.fuse,
         gate_depth_edges=edge_gating_numba.gate_depth_edges,
         relax_at_curvature=edge_gating_numba.relax_at_curvature,
@@ -207,48 +270,71 @@ def numba_kernels() -> Kernels:
 
 
 @cache
-def torch_kernels(device: str, compiled: bool = False) -> Kernels:
-    """Return the references on a torch device; with `compiled` ADAM's step is compiled."""
+def torch_kernels(device: str) -> Kernels:
+    """Return the references on a torch device."""
     import torch
 
     from graph_depth_refiner.core import (
-        adam_compiled,
         adam_torch,
         atrous_torch,
         downsampling_torch,
         edge_gating_torch,
+        filters_torch,
         geodesic_fill_torch,
         guided_upsampling_torch,
         inpainting_torch,
         irls_torch,
         joint_median_torch,
         local_planes_torch,
+        noise,
+        noise_torch,
         odometry_torch,
         output_torch,
         patch_graph_torch,
         slope_fit_torch,
+        statistics_torch,
         temporal_torch,
+        transfer_torch,
         upsampling_torch,
         warping_torch,
     )
 
-    def array(values: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(_contiguous(values)).to(device)
+    def arrays(*values: np.ndarray) -> list[torch.Tensor]:
+        return transfer_torch.upload([_contiguous(one) for one in values], device)
+
+    def fetch(described: tuple, numbers: tuple) -> tuple[list[np.ndarray], list[float]]:
+        packed = to_numpy(transfer_torch.pack(described, numbers))
+        return transfer_torch.unpack(packed, described, len(numbers))
 
     def to_numpy(values: torch.Tensor) -> np.ndarray:
         return values.cpu().numpy()
 
     return Kernels(
-        name='compiled' if compiled else 'torch',
+        name='torch',
         device=device,
-        array=array,
+        array=lambda values: arrays(values)[0],
+        arrays=arrays,
+        zeros=lambda shape, kind: torch.zeros(shape, dtype=getattr(torch, kind), device=device),
+        motion=lambda matrix: transfer_torch.upload([matrix.astype(np.float64)], device)[0],
+        noise=partial(transfer_torch.noise_on, device),
         numpy=to_numpy,
+        fetch=fetch,
         where=torch.where,
+        either=transfer_torch.either,
+        smaller=transfer_torch.smaller,
+        positive_median=statistics_torch.positive_median,
+        known_median=statistics_torch.known_median,
+        fused_unit=noise.fused_sigma,
+        known_sigma=partial(noise.known_sigma, torch.where),
+        learn_noise=noise_torch.learn_noise,
         merge_blocks=downsampling_torch.merge_blocks,
         upsample_planes=upsampling_torch.upsample_planes,
         predict_by_color=guided_upsampling_torch.predict_by_color,
+        fillable=upsampling_torch.fillable,
+        median3=filters_torch.median3,
         build_graph=patch_graph_torch.build_graph,
         band_changes=patch_graph_torch.band_changes,
+        renew_graph=patch_graph_torch.renew_graph,
         symmetrise=patch_graph_torch.symmetrise,
         normalise=patch_graph_torch.normalise,
         first_slopes=local_planes_torch.first_slopes,
@@ -260,21 +346,68 @@ def torch_kernels(device: str, compiled: bool = False) -> Kernels:
         joint_weighted_median=joint_median_torch.joint_weighted_median,
         joint_plane_median=joint_median_torch.joint_plane_median,
         fit_slopes=slope_fit_torch.fit_slopes,
+        blurred=odometry_torch.blurred,
+        halved=odometry_torch.halved,
         normal_equations=odometry_torch.normal_equations,
+        search_motion=odometry_torch.search_motion,
         warp=warping_torch.warp,
         bias_sums=temporal_torch.bias_sums,
+        bias_field=temporal_torch.bias_field,
         fuse=temporal_torch.fuse,
         gate_depth_edges=edge_gating_torch.gate_depth_edges,
         relax_at_curvature=edge_gating_torch.relax_at_curvature,
-        adam=adam_compiled if compiled else adam_torch,
+        adam=adam_torch,
         irls=irls_torch,
         describe=output_torch.describe)
+
+
+@cache
+def triton_kernels(device: str) -> Kernels:
+    """Return the references with what is hot as Triton kernels; without a device: interpreted."""
+    from graph_depth_refiner.core import (
+        adam_triton,
+        atrous_triton,
+        downsampling_triton,
+        edge_gating_triton,
+        geodesic_fill_triton,
+        local_planes_triton,
+        noise_triton,
+        odometry_triton,
+        output_triton,
+        patch_graph_triton,
+        statistics_triton,
+        temporal_triton,
+        upsampling_triton,
+        warping_triton,
+    )
+    return torch_kernels(device)._replace(
+        name='triton',
+        positive_median=statistics_triton.positive_median,
+        known_median=statistics_triton.known_median,
+        learn_noise=noise_triton.learn_noise,
+        known_sigma=noise_triton.known_sigma,
+        merge_blocks=downsampling_triton.merge_blocks,
+        upsample_planes=upsampling_triton.upsample_planes,
+        build_graph=patch_graph_triton.build_graph,
+        band_changes=patch_graph_triton.band_changes,
+        renew_graph=patch_graph_triton.renew_graph,
+        first_slopes=local_planes_triton.first_slopes,
+        fit_local_planes=local_planes_triton.fit_local_planes,
+        atrous_pass=atrous_triton.atrous_pass,
+        geodesic_fill=geodesic_fill_triton.geodesic_fill,
+        search_motion=odometry_triton.search_motion,
+        warp=warping_triton.warp,
+        bias_sums=temporal_triton.bias_sums,
+        fuse=temporal_triton.fuse,
+        gate_depth_edges=edge_gating_triton.gate_depth_edges,
+        adam=adam_triton,
+        describe=output_triton.describe)
 
 
 class Choice(NamedTuple):
     """Which kernels are meant; making them imports numba or torch."""
 
-    backend: str  # fused, torch or compiled
+    backend: str  # fused, torch or triton
     device: str  # cpu or cuda:N
 
 
@@ -287,7 +420,9 @@ def choose(device: str = 'auto', backend: str = 'auto') -> Choice:
     if backend == 'auto':
         backend = _best(device)
     if backend == 'fused' and device != 'cpu':
-        raise ValueError(f'backend: expected torch or compiled on {device}, got fused')
+        raise ValueError(f'backend: expected torch or triton on {device}, got fused')
+    if backend == 'triton' and device == 'cpu' and os.environ.get('TRITON_INTERPRET') != '1':
+        raise ValueError('backend: expected fused or torch on cpu, got triton')
     return Choice(backend, device)
 
 
@@ -301,7 +436,40 @@ def make(choice: Choice, compiled: tuple[str, ...] = ()) -> Kernels:
     if choice.backend == 'fused':
         compile_once(compiled or warm_up_arguments(RefinerConfig()))
         return numba_kernels()
-    return torch_kernels(choice.device, choice.backend == 'compiled')
+    return (triton_kernels if choice.backend == 'triton' else torch_kernels)(choice.device)
+
+
+def instead(choice: Choice, error: Exception) -> Choice | None:
+    """
+    Return what computes instead after an error, and say so; None if it is no fault of theirs.
+
+    A device that is full or lost is left for the CPU. Where Triton cannot compile, plain torch
+    serves on the same device, from now on in this process.
+    """
+    if choice.device == 'cpu' and choice.backend != 'triton':
+        return None
+    reason = f'{type(error).__name__}: {" ".join(str(error).split())[:200]}'
+    if is_device_failure(error):
+        _LOG.warning('%s failed (%s): the CPU computes from now on', choice.device, reason)
+        return choose('cpu')
+    if choice.backend == 'triton' and is_compile_failure(error):
+        _failed.add(choice.device)
+        _warn_once(f'Triton cannot compile for {choice.device} ({reason}): plain torch computes, '
+                   'which is slower')
+        return choice._replace(backend='torch')
+    return None
+
+
+def is_device_failure(error: BaseException) -> bool:
+    """Tell whether a device is out of memory or lost; by names, as torch need not be there."""
+    return type(error).__name__ in ('OutOfMemoryError', 'AcceleratorError') or (
+        isinstance(error, RuntimeError) and 'CUDA error' in str(error))
+
+
+def is_compile_failure(error: BaseException) -> bool:
+    """Tell whether Triton, or the compiler of C that it calls, failed."""
+    return type(error).__module__.partition('.')[0] == 'triton' or isinstance(
+        error, subprocess.CalledProcessError) or 'C compiler' in str(error)
 
 
 def select(device: str = 'auto', backend: str = 'auto') -> Kernels:
@@ -344,7 +512,7 @@ def _found(device: str, backend: str) -> str:
 
 def _best(device: str) -> str:
     if device != 'cpu':
-        return 'compiled' if find_spec('triton') else 'torch'
+        return 'triton' if find_spec('triton') and device not in _failed else 'torch'
     if find_spec('numba'):
         return 'fused'
     if not find_spec('torch'):

@@ -65,11 +65,11 @@ def minimise(k: Kernels, problem: Problem, config: RefinerConfig, deadline: floa
     if config.solver.method == 'irls':
         state = k.irls.init(*start)
         status = _reweighted_steps(k.irls, state, config, deadline)
-        return _solution(k.irls, state, x, raw, status, None)
+        return _solution(k, k.irls, state, x, raw, status, None)
     state = k.adam.init(*start, problem.memory)
     steps = _steps_until_settled if config.solver.mode == 'converged' else _fixed_steps
     status = steps(k.adam, state, config, deadline)
-    return _solution(k.adam, state, x, raw, status, k.adam.memory(state))
+    return _solution(k, k.adam, state, x, raw, status, k.adam.memory(state))
 
 
 def _solve_coarser(k: Kernels, problem: Problem, config: RefinerConfig, deadline: float) -> Any:
@@ -108,13 +108,13 @@ def _fixed_steps(solver, state, config, deadline) -> Status:
 
 def _steps_until_settled(solver, state, config, deadline) -> Status:
     """Take smaller and smaller steps until the energy changes no more."""
-    rate, energy = FIRST_RATE, solver.energy(state)
+    rate, energy = FIRST_RATE, float(solver.energy(state))
     for k in range(config.solver.max_iterations):
         if time.perf_counter() > deadline:
             return Status.BUDGET
         solver.step(state, rate, rate * config.solver.slope_rate)
         if (k + 1) % CHECK_STEPS == 0:
-            before, energy = energy, solver.energy(state)
+            before, energy = energy, float(solver.energy(state))
             if not before - energy > PLATEAU * before:
                 rate /= 2
             if rate < LAST_RATE and (
@@ -127,34 +127,34 @@ def _reweighted_steps(solver, state, config, deadline) -> Status:
     """Re-weigh and solve: for the steps of realtime mode, or until the energy settles."""
     converged = config.solver.mode == 'converged'
     inner = config.solver.cg_iterations
-    energy = solver.energy(state) if converged else math.inf
+    energy = float(solver.energy(state)) if converged else math.inf
     for _ in range(
             (config.solver.max_iterations if converged else config.solver.iterations) // inner):
         if time.perf_counter() > deadline:
             return Status.BUDGET
         solver.step(state, inner)
         if converged:
-            before, energy = energy, solver.energy(state)
+            before, energy = energy, float(solver.energy(state))
             if abs(before - energy) <= config.solver.tolerance * before:
                 return Status.CONVERGED
     return Status.NOT_CONVERGED if converged else Status.REFINED
 
 
-def _solution(solver, state, start, raw, status, memory) -> Solution:
+def _solution(k, solver, state, start, raw, status, memory) -> Solution:
     """
     Return where the solver stands, or what it started from or the raw planes if that is better.
 
     All are planes, 3 H W. ADAM's first steps without a memory may go uphill; where too few of
     them follow, the planes that it started from are the result, and the stream goes on.
     """
-    energy = solver.energy(state)
-    if not solver.finite(state):  # the step was not taken, but the moments have seen it
-        status, memory = Status.DIVERGED, None
-    worst = solver.energy(state, raw)
-    slack = ROUNDING * state.unit * raw.shape[1] * raw.shape[2]
-    if energy <= worst + slack:
-        return Solution(solver.planes(state), status, solver.taken(state), energy, memory)
-    energy = solver.energy(state, start)
-    if energy <= worst + slack:
-        return Solution(start, status, 0, energy, memory)
-    return Solution(raw, Status.WORSE, 0, worst, None)
+    energy, worst = solver.energy(state), solver.energy(state, raw)
+    highest = worst + ROUNDING * state.unit * raw.shape[1] * raw.shape[2]
+
+    def of_start() -> tuple:
+        begun = solver.energy(state, start)
+        return k.either(begun <= highest, lambda: (start, 0, begun, False),
+                        lambda: (raw, 0, worst, True))
+    x, taken, energy, worse = k.either(
+        energy <= highest,
+        lambda: (solver.planes(state), solver.taken(state), energy, False), of_start)
+    return Solution(x, status, taken, energy, memory, solver.finite(state), worse)

@@ -30,12 +30,13 @@ from what a plane leaves over in small windows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from graph_depth_refiner.core.kernels import Array
-from graph_depth_refiner.core.statistics import positive_median, upper_median
+from graph_depth_refiner.core.kernels import Array, Number
+from graph_depth_refiner.core.statistics import positive_median, subsample, upper_median
 from graph_depth_refiner.frame import Intrinsics
 
 # Times the spread about planes in small windows: what the correlated part of the noise hides
@@ -45,9 +46,13 @@ HIDDEN = 3.0
 LEAST = 1e-4
 # Share of the variance that is the same in all frames: fixed ripples, rounding, calibration.
 COMMON = 0.1
+# Share of pixels that are the same as before, to within rounding, in a frame that is sent twice.
+REPEATED, SAME = 0.9, 1e-6
 BINS = 8  # of equally many samples, by depth
 LEAST_SAMPLES = 50  # of a bin, for its median to count
 MEMORY = 0.9  # share of what was learned that a frame leaves
+# Pixels that teach the noise, about: with fewer a single one tells in its medians.
+SAMPLES = 19200
 NORMAL = 1.4826  # standard deviation of a normal distribution over its median absolute value
 SUBPIXEL = 0.08  # pixels, error of disparity of an active-stereo camera on a matte wall
 SUBPIXEL_PASSIVE = 0.5  # pixels, of block and semi-global matching
@@ -63,15 +68,19 @@ SLOPES = np.stack([a.ravel() / np.linalg.norm(a) for a in np.meshgrid(
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """The standard deviation of inverse depth, floor + share d, and how it came about."""
+    """
+    The standard deviation of inverse depth, floor + share d, and how it came about.
 
-    floor: float  # 1/m
-    share: float
-    independent: float  # 1/m, the part that differs from pixel to pixel
+    On a device its numbers are tensors, so that nobody waits for them.
+    """
+
+    floor: Number  # 1/m
+    share: Number
+    independent: Number  # 1/m, the part that differs from pixel to pixel
     # what was learned: normal equations of both parameters, in units of the typical depth
-    matrix: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    vector: tuple[float, float] = (0.0, 0.0)
-    frames: float = 0.0  # residuals of so many frames stand behind it
+    matrix: tuple[Number, ...] = (0.0, 0.0, 0.0)
+    vector: tuple[Number, ...] = (0.0, 0.0)
+    frames: Number = 0.0  # residuals of so many frames stand behind it
     fixed: bool = False  # matchers err in patches, not by a variance: nothing is learned
 
     def sigma(self, d: float) -> float:
@@ -82,6 +91,18 @@ class NoiseModel:
 def fused_sigma(noise: NoiseModel, d: Array, frames: Array) -> Array:
     """Return the deviation of means d of so many frames; a part is never averaged away."""
     return (noise.share * d + noise.floor) * (COMMON + (1 - COMMON) / frames.clip(1)) ** 0.5
+
+
+def known_sigma(where: Callable[[Array, Array, Array], Array], noise: NoiseModel, d: Array,
+                frames: Array, unit: Number) -> Array:
+    """Return the deviation, H W, of means d of so many frames; a unit where nothing is known."""
+    sigma = fused_sigma(noise, d, frames)
+    return where(d > 0, sigma, 0 * sigma + unit)
+
+
+def fused_unit(noise: NoiseModel, d: float, frames: float) -> float:
+    """Return the same of single numbers."""
+    return float(fused_sigma(noise, np.float32(d), np.float32(frames)))
 
 
 def first_model(sensor: str, d: np.ndarray, intrinsics: Intrinsics) -> NoiseModel:
@@ -101,6 +122,19 @@ def first_model(sensor: str, d: np.ndarray, intrinsics: Intrinsics) -> NoiseMode
     else:
         share = max(HIDDEN * independent / typical, LEAST)
     return NoiseModel(floor, share, independent, fixed=fixed)
+
+
+def learn_noise(model: NoiseModel, d: np.ndarray, m: np.ndarray, history: np.ndarray,
+                frames: np.ndarray, gate: float) -> NoiseModel:
+    """Return the model after the residuals of some pixels, H W, of those within the gate."""
+    d, m, old, behind = (subsample(one, SAMPLES) for one in (d, m, history, frames))
+    both = (m > 0) & (behind > 0) & (old > 0)
+    d, residual, behind = d[both], (d - old)[both], behind[both]
+    if np.count_nonzero(np.abs(residual) <= SAME * d) > REPEATED * d.size:
+        return model  # the same frame again, as slow cameras send it, tells nothing
+    sigma = (model.floor + model.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))
+    near = np.abs(residual) <= gate * sigma
+    return learn(model, d[near], residual[near], behind[near])
 
 
 def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.ndarray

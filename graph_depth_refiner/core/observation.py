@@ -38,6 +38,7 @@ class Observation:
     stamp: float  # seconds
     pose: np.ndarray | None  # 4 4, camera to world
     empty: bool  # nothing is valid
+    host: np.ndarray  # H W, d as the host has it
 
 
 def observe(k: Kernels, frame: Frame, config: RefinerConfig) -> Observation:
@@ -54,9 +55,9 @@ def observe(k: Kernels, frame: Frame, config: RefinerConfig) -> Observation:
         typical = float(confidence.sum()) / max(1, int(np.count_nonzero(known)))
         m = confidence * np.float32(1 / typical) if typical > 0 else confidence
     grey = grey_image(frame.image)
-    return Observation(k.array(d), k.array(m), k.array(confidence), k.array(grey), frame.image,
-                       frame.intrinsics, frame.stamp,
-                       frame.pose, not m.any())
+    there = k.arrays(d, m, grey, *[] if confidence is m else [confidence])
+    return Observation(there[0], there[1], there[1] if confidence is m else there[3], there[2],
+                       frame.image, frame.intrinsics, frame.stamp, frame.pose, not m.any(), d)
 
 
 def grey_image(image: np.ndarray) -> np.ndarray:

@@ -24,7 +24,6 @@ the measurement), so that rounding does not grow from step to step.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple, TYPE_CHECKING
 
 import cv2
@@ -32,23 +31,24 @@ import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.feature_tracking import estimate_pose_pnp
-from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.kernels import Array, Kernels, Number
 from graph_depth_refiner.core.noise import NORMAL
-from graph_depth_refiner.core.statistics import positive_median, subsample, upper_median
+from graph_depth_refiner.core.statistics import upper_median
 from graph_depth_refiner.frame import Intrinsics
 
 if TYPE_CHECKING:
     from graph_depth_refiner.core.downsampling import Guide, Level
     from graph_depth_refiner.core.history import History
+    from graph_depth_refiner.core.kernels import NormalEquations
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
 PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 6, 1.0))
+ONE_LOOK = ((0, 4, 1, 1.0),)  # the same, to see whether a motion fits
 PHOTOMETRIC_SIGMA = 0.02  # difference of the image in [0, 1] that starts to count as an outlier
 BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move on its own before it counts less
+SMALLEST = 32  # pixels, shorter side of images that are halved
 STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
-DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected,
-# and pixels by which the median block would move on its own: about 0.1 at the true motion
-DOUBTED_SHIFT = 0.2
+DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected
 STEADY = 0.6  # share of the median frame count below which a plane may be of a moving thing
 BLUR = 0.8  # pixels; less and interpolation shows
 LEAST_SAMPLES = 0.1  # share of the samples that must be measured,
@@ -103,6 +103,7 @@ class Motion:
 
     matrix: np.ndarray  # 4 4
     trusted: bool = True
+    array: Array = None  # the same as the kernels take it
     pose: str = ''  # what became of poses that were given: used, or corrected by the frames
 
 
@@ -120,8 +121,18 @@ class Target(NamedTuple):
     d: Array  # H W
     m: Array  # H W, weight
     grey: Array  # H W in [0, 1]
-    sigma: float  # standard deviation of d
+    sigma: Number  # standard deviation of d
     intrinsics: Intrinsics
+
+
+class Alignment(NamedTuple):
+    """Two frames whose motion is searched for."""
+
+    past: Aligned
+    steady: Array  # H W, frames of the past that no moving thing has
+    now: Target
+    near: Number  # typical inverse depth: the unit of length is 1 / near
+    images: list[tuple[Array, Array]]  # of both frames, blurred, ever smaller
 
 
 def between(before: np.ndarray, now: np.ndarray) -> Motion:
@@ -143,33 +154,25 @@ def find_motion(k: Kernels, history: History, raw: Level, guide: Guide,
 
 def corrected(k: Kernels, past: Aligned, now: Target, given: Motion) -> Motion:
     """Return a motion by poses if depth and image agree with it, else what they say."""
-    close = fits(k, past, now, given)
-    if not (close and block_shift(k, past, now, given) <= DOUBTED_SHIFT):
-        found = align(k, past, now, given.matrix)
-        if found.trusted or not close:
+    given = replace(given, array=k.motion(given.matrix))
+    here = _searched(k, _alignment(k, past, now), given.array, ONE_LOOK, np.inf, foreseen=True)
+    if not here.trusted:
+        found = align(k, past, now, given.array)
+        if found.trusted or not fits(k, past, now, given):
             return replace(found, pose='corrected')
     return replace(given, pose='used')
 
 
-def block_shift(k: Kernels, past: Aligned, now: Target, motion: Motion) -> float:
-    """Return by how many pixels the median block of the image would move after a motion."""
-    near = positive_median(k.numpy(past.planes[0]))
-    if not near > 0:
-        return 0.0
-    return _Search(k, past, past.frames, now, near).shift(motion.matrix)
-
-
 def fits(k: Kernels, past: Aligned, now: Target, motion: Motion) -> bool:
-    """Tell whether a motion brings the past to within the noise of the measurement."""
-    none = k.array(np.zeros((1, *now.d.shape), np.uint8))
-    planes, frames, _ = k.warp(past.planes, past.frames, none, motion.matrix, now.intrinsics)
-    old, behind, d, m = (
-        k.numpy(subsample(one)) for one in (planes[0], frames, now.d, now.m))
-    residual = np.abs(d - old)[(behind > 0) & (m > 0)]
-    return not residual.size or NORMAL * upper_median(residual) <= DOUBT * now.sigma
+    """Tell whether a motion brings the past to within the noise of the measurement; waits."""
+    none = k.zeros((1, *now.d.shape), 'uint8')
+    planes, frames, _ = k.warp(past.planes, past.frames, none, motion.array, now.intrinsics)
+    both = (frames > 0) & (now.m > 0)
+    residual = k.known_median(abs(now.d - planes[0]), both)  # 0 if nothing is known
+    return bool(k.numpy(NORMAL * residual <= DOUBT * now.sigma))
 
 
-def align(k: Kernels, past: Aligned, now: Target, guess: np.ndarray) -> Motion:
+def align(k: Kernels, past: Aligned, now: Target, guess: Array | None) -> Motion:
     """
     Find the motion that brings the last planes and image onto this measurement.
 
@@ -178,76 +181,83 @@ def align(k: Kernels, past: Aligned, now: Target, guess: np.ndarray) -> Motion:
     else coarse to fine from the guess. Single samples are weighted robustly, and so are
     blocks by how far they would move on their own, as those of a moving object do.
     """
-    planes, frames = past.planes, past.frames
-    typical = positive_median(k.numpy(frames))
-    near = positive_median(k.numpy(planes[0]))  # the unit of length is 1 / near
-    if not (typical > 0 and near > 0):
-        return Motion(np.eye(4), trusted=False)
-    steady = frames * (frames >= STEADY * typical)  # H W
-    search = _Search(k, past, steady, now, near)
-    motion = search.run(guess, PLAN[-1:], BLOCK_FLOW_SCALE, foreseen=True)
+    problem = _alignment(k, past, now)
+    guess = k.motion(np.eye(4)) if guess is None else guess
+    motion = _searched(k, problem, guess, PLAN[-1:], BLOCK_FLOW_SCALE, foreseen=True)
     if motion.trusted:
         return motion
     tracked = estimate_pose_pnp(k.numpy(past.grey), k.numpy(now.grey),
-                                k.numpy(planes[0] * (steady > 0)), now.intrinsics)
+                                k.numpy(past.planes[0] * (problem.steady > 0)), now.intrinsics)
     if tracked is not None:
-        motion = search.run(tracked, PLAN[-1:], BLOCK_FLOW_SCALE)
+        tracked = k.motion(tracked)
+        motion = _searched(k, problem, tracked, PLAN[-1:], BLOCK_FLOW_SCALE)
         if motion.trusted:
             return motion
-    for begin in (tracked, guess, np.eye(4)):
+    for begin in (tracked, guess, k.motion(np.eye(4))):
         if begin is not None:
-            motion = search.run(begin, PLAN, np.inf)
+            motion = _searched(k, problem, begin, PLAN, np.inf)
             if motion.trusted:
                 break
     return motion
 
 
-class _Search:
-    """A search for the motion between two frames, which may begin at several places."""
+def _alignment(k: Kernels, past: Aligned, now: Target) -> Alignment:
+    steady = past.frames * (past.frames >= STEADY * k.positive_median(past.frames))  # H W
+    return Alignment(past, steady, now, k.positive_median(past.planes[0]),
+                     [k.blurred((past.grey, now.grey), BLUR)])
 
-    def __init__(self, k: Kernels, past: Aligned, steady: Array, now: Target, near: float
-                 ) -> None:
-        self._equations = partial(k.normal_equations, past.planes, steady)
-        self._k, self._level, self._near = k, now, near
-        self._pyramid: list[tuple] = [tuple(
-            cv2.GaussianBlur(k.numpy(one), (5, 5), BLUR) for one in (past.grey, now.grey))]
 
-    def shift(self, matrix: np.ndarray) -> float:
-        """Return by how many pixels the median block would move on its own."""
-        level, stride = self._level, PLAN[-1][1]
-        before, now = map(self._k.array, self._images(0))
-        found = Equations.of_sums(*map(self._k.numpy, self._equations(
-            before, level.d, level.m, now, stride, matrix, np.array([1.0, 0.0]),
-            level.intrinsics, level.sigma, PHOTOMETRIC_SIGMA, np.inf)))
-        return upper_median(found.shifts) if found.shifts.size else 0.0
+def _searched(k: Kernels, problem: Alignment, matrix: Array, plan: tuple,
+              block_flow_scale: float, foreseen: bool = False) -> Motion:
+    """Search from a motion on; waits for the device, to be told whether it is to be trusted."""
+    images = problem.images
+    for floor, *_ in plan:
+        while len(images) <= floor and min(images[-1][0].shape) >= SMALLEST:
+            images.append(k.halved(images[-1]))
+    found = k.search_motion(problem, matrix, plan, block_flow_scale, foreseen)  # 17
+    numbers = k.numpy(found)
+    return Motion(numbers[:16].reshape(4, 4), numbers[16] > 0, found[:16].reshape(4, 4))
 
-    def run(self, matrix: np.ndarray, plan: tuple, block_flow_scale: float,
-            foreseen: bool = False) -> Motion:
-        """Search from a motion on; if it is to be `foreseen`, only if few blocks move there."""
-        level, gain_bias, found = self._level, np.array([1.0, 0.0]), None
-        for floor, stride, iterations, wider in plan:
-            before, now = map(self._k.array, self._images(floor))
-            for _ in range(iterations):
-                found = Equations.of_sums(*map(self._k.numpy, self._equations(
-                    before, level.d, level.m, now, stride, matrix, gain_bias, level.intrinsics,
-                    wider * level.sigma, wider * PHOTOMETRIC_SIGMA, block_flow_scale)))
-                shift = upper_median(found.shifts) if found.shifts.size else 0.0
-                step = _solve(found, self._near)
-                if not np.isfinite(step).all() or (foreseen and shift > BLOCK_FLOW_SCALE):
-                    return Motion(np.eye(4), trusted=False)
-                matrix = _moved(matrix, step)
-                gain_bias = gain_bias + step[6:]
-                block_flow_scale = max(BLOCK_FLOW_SCALE, 2 * shift)
-                if _pixels(step, self._near, level.intrinsics.fx) < STILL * 2 ** floor:
-                    break
-        height, width = level.d.shape
-        return Motion(matrix, _trusted(found, matrix, height * width / PLAN[-1][1] ** 2))
 
-    def _images(self, floor: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return both images at a level of the pyramid, or the smallest that makes sense."""
-        while len(self._pyramid) <= floor and min(self._pyramid[-1][0].shape) >= 32:
-            self._pyramid.append(tuple(cv2.pyrDown(one) for one in self._pyramid[-1]))
-        return self._pyramid[min(floor, len(self._pyramid) - 1)]
+def blurred(images: tuple[np.ndarray, ...], sigma: float) -> tuple[np.ndarray, ...]:
+    """Return images, H W, without what interpolation would show of single pixels."""
+    return tuple(cv2.GaussianBlur(one, (5, 5), sigma) for one in images)
+
+
+def halved(images: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Return images, H W, of half their size."""
+    return tuple(cv2.pyrDown(one) for one in images)
+
+
+def search_motion(equations: NormalEquations, problem: Alignment, matrix: np.ndarray,
+                  plan: tuple, block_flow_scale: float, foreseen: bool) -> np.ndarray:
+    """
+    Return the 16 numbers of the motion that is found from a first one on, and 1 if it is trusted.
+
+    If it is to be `foreseen`, it is looked for only where few blocks move at the first one.
+    """
+    now, near = problem.now, problem.near
+    gain_bias, found, nothing = np.array([1.0, 0.0]), None, np.append(np.eye(4), 0.0)
+    if not near > 0:
+        return nothing
+    for floor, stride, iterations, wider in plan:
+        images = problem.images[min(floor, len(problem.images) - 1)]
+        for _ in range(iterations):
+            found = Equations.of_sums(*equations(
+                problem.past.planes, problem.steady, images[0], now.d, now.m, images[1], stride,
+                matrix, gain_bias, now.intrinsics, wider * now.sigma, wider * PHOTOMETRIC_SIGMA,
+                block_flow_scale))
+            shift = upper_median(found.shifts) if found.shifts.size else 0.0
+            step = _solve(found, near)
+            if not np.isfinite(step).all() or (foreseen and shift > BLOCK_FLOW_SCALE):
+                return nothing
+            matrix = _moved(matrix, step)
+            gain_bias = gain_bias + step[6:]
+            block_flow_scale = max(BLOCK_FLOW_SCALE, 2 * shift)
+            if _pixels(step, near, now.intrinsics.fx) < STILL * 2 ** floor:
+                break
+    height, width = now.d.shape
+    return np.append(matrix, _trusted(found, matrix, height * width / PLAN[-1][1] ** 2))
 
 
 def _solve(found: Any, near: float) -> np.ndarray:

@@ -15,18 +15,126 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+
 import torch
 
 from graph_depth_refiner.core import odometry as stage
 from graph_depth_refiner.core.camera_torch import plane_vectors
+from graph_depth_refiner.core.filters_torch import blur_reflected, halve
+from graph_depth_refiner.core.statistics_torch import masked_median
 from graph_depth_refiner.frame import Intrinsics
 
 
+def blurred(images: tuple[torch.Tensor, ...], sigma: float) -> tuple[torch.Tensor, ...]:
+    """Return images, H W, without what interpolation would show of single pixels."""
+    return tuple(blur_reflected(torch.stack(images), sigma))
+
+
+def halved(images: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Return images, H W, of half their size."""
+    return tuple(halve(torch.stack(images)))
+
+
+@dataclass
+class Search:
+    """Where a search for a motion stands."""
+
+    matrix: torch.Tensor  # 4 4
+    gain_bias: torch.Tensor  # 2
+    scale: torch.Tensor  # pixels, of the motion of blocks
+    found: torch.Tensor  # SEEN + 4, the last sums
+    failed: torch.Tensor  # bool
+
+
+def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
+                  block_flow_scale: float, foreseen: bool) -> torch.Tensor:
+    """
+    Return the 16 numbers of the motion that is found from a first one on, and 1 if it is trusted.
+
+    As nobody is asked whether it has settled, all steps are gone through; those after it has
+    change nothing.
+    """
+    numbers = matrix.new_zeros(stage.SEEN + 4)
+    at = Search(matrix, torch.arange(2, device=matrix.device).sub(1).abs().to(matrix.dtype),
+                numbers.new_full((), block_flow_scale), numbers, problem.near <= 0)
+    for part in plan:
+        active = ~at.failed
+        for _ in range(part[2]):
+            active = _step(problem, at, active, part, foreseen)
+    height, width = problem.now.d.shape
+    seen, alike, measured, agreeing = at.found[stage.SEEN:, None]
+    trusted = ~at.failed & torch.isfinite(at.matrix).all() & (
+        measured > stage.LEAST_SAMPLES * height * width / stage.PLAN[-1][1] ** 2) & (
+        agreeing > stage.LEAST_AGREEING * measured) & (alike > stage.LEAST_ALIKE * seen)
+    return torch.cat((at.matrix.flatten(), trusted.to(at.matrix.dtype)))
+
+
+def _step(problem: stage.Alignment, at: Search, active: torch.Tensor, part: tuple,
+          foreseen: bool) -> torch.Tensor:
+    """Take a Gauss-Newton step if the search is active; return whether it is still."""
+    floor, stride, _, wider = part
+    now, images = problem.now, problem.images[min(floor, len(problem.images) - 1)]
+    by_block, shifts = normal_equations(
+        problem.past.planes, problem.steady, images[0], now.d, now.m, images[1], stride,
+        at.matrix, at.gain_bias, now.intrinsics, wider * now.sigma,
+        wider * stage.PHOTOMETRIC_SIGMA, at.scale)
+    sums = by_block.sum(dim=0)
+    shift = masked_median(shifts, by_block[:, stage.SEEN] > 0)
+    shift = torch.where(shift < torch.inf, shift, 0)
+    step = _solve(sums, problem.near)
+    bad = ~torch.isfinite(step).all()
+    if foreseen:
+        bad = bad | (shift > stage.BLOCK_FLOW_SCALE)
+    at.failed, at.found = at.failed | (active & bad), torch.where(active, sums, at.found)
+    active = active & ~bad
+    at.matrix = torch.where(active, _moved(at.matrix, step), at.matrix)
+    at.gain_bias = torch.where(active, at.gain_bias + step[6:], at.gain_bias)
+    at.scale = torch.where(active, (2 * shift).clamp(min=stage.BLOCK_FLOW_SCALE), at.scale)
+    pixels = now.intrinsics.fx * torch.maximum(
+        step[:3].abs().max(), step[3:6].abs().max() * problem.near)
+    return active & (pixels >= stage.STILL * 2 ** floor)
+
+
+def _solve(sums: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+    """Return the Gauss-Newton step, slightly damped, in units free of the scene's scale."""
+    size = stage.TERMS
+    place = torch.arange(size + 1, device=sums.device)
+    rows = place[:size, None]
+    first = rows * (2 * size + 3 - rows) // 2  # of a row of the upper triangle, with J^T r
+    at = torch.where(place >= rows, first + place - rows, 0)
+    upper = torch.where(place >= rows, sums[at], 0)
+    matrix, vector = upper[:, :size], upper[:, size]
+    matrix = matrix + matrix.triu(1).T
+    scale = torch.where((place[:size] >= 3) & (place[:size] < 6), 1 / near, 1)
+    matrix = matrix * scale[:, None] * scale
+    damping = 1e-6 * matrix.diagonal().sum() / size + 1e-12
+    matrix = matrix + damping * (place[:size] == rows)
+    step, _ = torch.linalg.solve_ex(matrix, -vector * scale)
+    return step * scale
+
+
+def _moved(matrix: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    """Return a motion, 4 4, followed by a small one: a rotation vector and a shift."""
+    x, y, z = step[:3]
+    none = torch.zeros_like(x)
+    cross = torch.stack((none, -z, y, z, none, -x, -y, x, none)).view(3, 3)
+    square = (step[:3] * step[:3]).sum()
+    angle = square.sqrt().clamp(min=1e-12)
+    rotation = _identity(3, matrix) + torch.sin(angle) / angle * cross + (
+        1 - torch.cos(angle)) / angle.square() * (cross @ cross)
+    top = rotation @ matrix[:3] + step[3:6, None] * matrix[3]
+    return torch.cat((top, matrix[3:]))
+
+
+def _identity(size: int, like: torch.Tensor) -> torch.Tensor:
+    return torch.eye(size, dtype=like.dtype, device=like.device)
+
+
 def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: torch.Tensor,
-                     m: torch.Tensor, now: torch.Tensor, stride: int, motion: np.ndarray,
-                     gain_bias: np.ndarray, intrinsics: Intrinsics, sigma: float,
-                     photometric_sigma: float, block_flow_scale: float
+                     m: torch.Tensor, now: torch.Tensor, stride: int, motion: torch.Tensor,
+                     gain_bias: torch.Tensor, intrinsics: Intrinsics, sigma: torch.Tensor,
+                     photometric_sigma: float, block_flow_scale: torch.Tensor
                      ) -> tuple[torch.Tensor, torch.Tensor]:
     """
     Linearise the misfit of planes and images at a motion, in float64.
@@ -37,9 +145,7 @@ def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: 
     """
     height, width = n.shape
     k, scale = intrinsics, now.shape[1] / width
-    rotation, translation = (
-        torch.from_numpy(part.astype(np.float64)).to(x.device)
-        for part in (motion[:3, :3], motion[:3, 3:]))  # 3 3, 3 1
+    rotation, translation = motion[:3, :3], motion[:3, 3:]
     v, u = (places.flatten() for places in torch.meshgrid(
         _samples(height, stride, x.device), _samples(width, stride, x.device), indexing='ij'))
     inverse = x[0, v, u].double()
@@ -84,9 +190,13 @@ def normal_equations(x: torch.Tensor, n: torch.Tensor, before: torch.Tensor, d: 
 
 def _samples(side: int, stride: int, device: torch.device) -> torch.Tensor:
     """Return every stride-th place of every block."""
-    places = [place for first in range(0, side, stage.BLOCK)
-              for place in range(first + stride // 2, min(first + stage.BLOCK, side), stride)]
-    return torch.tensor(places, dtype=torch.int64, device=device)
+    steps = range(stride // 2, stage.BLOCK, stride)
+    within = stride // 2 + stride * torch.arange(len(steps), device=device)
+    places = (stage.BLOCK * torch.arange(-(-side // stage.BLOCK), device=device)[:, None]
+              + within).flatten()
+    last = side - stage.BLOCK * (side // stage.BLOCK)  # places of the last block, if it is cut
+    left = len(steps) * (side // stage.BLOCK) + sum(step < last for step in steps)
+    return places[:left]
 
 
 def _rays(column, row, intrinsics):
@@ -134,9 +244,9 @@ def _terms(j, r, w):
 def _bilinear(image, u, v):
     """Return the image at (u, v) and its two slopes, of central differences, interpolated."""
     height, width = image.shape
-    reach = torch.arange(-1, 3, device=u.device)[:, None]
-    columns = torch.floor(u).long().clamp(0, width - 2) + reach  # 4 N
-    rows = torch.floor(v).long().clamp(0, height - 2) + reach  # 4 N
+    around = torch.arange(-1, 3, device=u.device)[:, None]
+    columns = torch.floor(u).long().clamp(0, width - 2) + around
+    rows = torch.floor(v).long().clamp(0, height - 2) + around
     fu, fv = u - columns[1], v - rows[1]
     columns, rows = columns.clamp(0, width - 1), rows.clamp(0, height - 1)
     around = image[rows[:, None], columns].double()  # 4 4 N

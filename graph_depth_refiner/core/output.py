@@ -15,14 +15,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import camera
 from graph_depth_refiner.core.history import Present
-from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.kernels import Array, Kernels, Number
+from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import Observation
-from graph_depth_refiner.core.statistics import positive_median
 from graph_depth_refiner.core.types import Solution
 from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
 
@@ -31,23 +34,48 @@ CORRECTED, FILLED = int(Provenance.CORRECTED), int(Provenance.FILLED)
 CORRECTED_UNITS = 3.0  # noise units: further from its measurement a pixel is corrected
 
 
-def to_refined(k: Kernels, planes: Array, obs: Observation, present: Present,
-               solution: Solution, config: RefinerConfig) -> Refined:
+class Results(NamedTuple):
+    """All that leaves the device at the end of a frame."""
+
+    arrays: list[np.ndarray]  # depth, normals, confidence and provenance
+    status: Status
+    iterations: int
+    energy: float
+    history: float
+    history_frames: float
+    hit_rate: float
+    deviation: tuple[float, float]  # floor and share of the noise
+    noise: NoiseModel  # with the count of its frames known
+
+
+def results_of(k: Kernels, planes: Array, obs: Observation, present: Present,
+               solution: Solution, hit_rate: Number, config: RefinerConfig) -> Results:
     """Turn planes of inverse depth, 3 H W, into depth, normals and what is known of them."""
     limits = (1 / config.depth.max, 1 / config.depth.min)
     noise = present.noise
     described = k.describe(planes, obs.d, obs.confidence, present.frames,
                            (noise.floor, noise.share), obs.intrinsics, limits)
-    depth, normals, confidence, provenance = map(k.numpy, described)
+    numbers = (solution.finite, solution.worse, noise.floor, noise.share, noise.frames,
+               solution.iterations, solution.energy, present.kept,
+               k.positive_median(present.frames), hit_rate)
+    arrays, found = k.fetch(described, numbers)
+    finite, worse, floor, share, frames, iterations, energy, kept, behind, hits = found
+    return Results(arrays, solution.ended(finite > 0, worse > 0), int(iterations), energy, kept,
+                   behind, hits, (floor, share), replace(noise, frames=frames))
+
+
+def to_refined(found: Results, present: Present) -> Refined:
+    """Return the refined frame."""
+    depth, normals, confidence, provenance = found.arrays
     return Refined(
-        depth, normals, confidence, provenance, solution.status, solution.iterations,
-        solution.energy, history=present.kept, reset=present.reset,
-        history_frames=positive_median(k.numpy(present.frames)),
-        noise=(noise.floor, noise.share), pose=present.pose)
+        depth, normals, confidence, provenance, found.status, found.iterations, found.energy,
+        graph_hit_rate=found.hit_rate, history=found.history,
+        reset=present.reset or ('' if found.history > 0 else 'scene change'),
+        history_frames=found.history_frames, noise=found.deviation, pose=present.pose)
 
 
 def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, present: Present,
-             solution: Solution) -> Refined:
+             found: Results) -> Refined:
     """Return the measurement as it came, no pixel moved or filled, and normals as they are."""
     valid = k.numpy(obs.m) > 0  # a depth of no confidence is none
     normals = camera.normals(k.numpy(planes), obs.intrinsics).astype(np.float32)
@@ -56,8 +84,8 @@ def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, present:
         np.where(valid, frame.depth, np.nan).astype(np.float32), normals,
         k.numpy(obs.confidence),
         np.where(valid, Provenance.MEASURED, Provenance.UNKNOWN).astype(np.uint8),
-        solution.status, 0, solution.energy, reset='energy did not fall',
-        noise=(present.noise.floor, present.noise.share), pose=present.pose)
+        found.status, 0, found.energy, graph_hit_rate=found.hit_rate,
+        reset='energy did not fall', noise=found.deviation, pose=present.pose)
 
 
 def unknown(obs: Observation) -> Refined:

@@ -27,8 +27,7 @@ def describe(planes: torch.Tensor, d: torch.Tensor, m: torch.Tensor, frame_count
              ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return depth H W, normals H W 3, confidence H W and provenance H W of planes."""
     value = planes[0]
-    least, most = value.new_tensor(limits)
-    known = (value >= least) & (value <= most)
+    known = (value >= limits[0]) & (value <= limits[1])
     depth = torch.where(known, 1 / value, torch.nan)
     q = plane_vectors(planes, intrinsics)  # 3 H W
     normals = torch.where(known, -q / q.square().sum(dim=0).sqrt(), torch.nan)

@@ -29,7 +29,7 @@ import numpy as np
 from graph_depth_refiner.config import RefinerConfig
 
 if TYPE_CHECKING:
-    from graph_depth_refiner.core.kernels import Kernels
+    from graph_depth_refiner.core.kernels import BuildGraph, Kernels
 
 # A weight exp(-t) with t beyond this, 1e-10 of the largest there can be, is 0: nobody would
 # notice it but the processor, which is slow at numbers as small as its square.
@@ -59,7 +59,7 @@ class CachedGraph:
     guide: Any  # H W or 3 H W
     weights: Any  # O H W
     settings: tuple
-    hit_rate: float = 0.0
+    hit_rate: Any = 0.0  # a number
 
 
 def update_graph(k: Kernels, cached: CachedGraph | None, guide: Any,
@@ -68,25 +68,35 @@ def update_graph(k: Kernels, cached: CachedGraph | None, guide: Any,
     settings = _settings(config)
     if cached is None or cached.guide.shape != guide.shape or cached.settings != settings:
         return CachedGraph(guide, k.build_graph(guide, config), settings)
-    difference = k.numpy(k.band_changes(cached.guide, guide))  # bands
-    if difference.max() <= config.graph.tolerance:
-        cached.hit_rate = 1.0
-        return cached
-    changed = difference > config.graph.tolerance
+    guide, weights, hit_rate = k.renew_graph(cached.guide, cached.weights, guide, config)
+    return CachedGraph(guide, weights, settings, hit_rate)
+
+
+def renew_graph(build: BuildGraph, changes: np.ndarray, before: np.ndarray, weights: np.ndarray,
+                guide: np.ndarray, config: RefinerConfig
+                ) -> tuple[np.ndarray, np.ndarray, float]:
+    """
+    Return the guide that a graph is now of, its weights, and the share of it that was kept.
+
+    The weights, O H W, of the guide before are written over where that has changed; `changes`
+    are those of bands of rows.
+    """
+    changed = changes > config.graph.tolerance
+    if not changed.any():
+        return before, weights, 1.0
     if changed.mean() > REBUILD_SHARE:
-        weights = k.build_graph(guide, config, out=cached.weights)
-        return CachedGraph(guide, weights, settings)
+        return guide, build(guide, config, out=weights), 0.0
     height = guide.shape[-2]
     halo = config.graph.window // 2 + config.graph.patch // 2
-    mixed = cached.guide + 0  # a copy in numpy and torch alike
+    mixed = before + 0
     stale = np.zeros(height, bool)
     for band in np.flatnonzero(changed).tolist():
         first, last = band * BAND, min(height, (band + 1) * BAND)
         mixed[..., first:last, :] = guide[..., first:last, :]
         stale[max(0, first - halo):last + halo] = True
     for first, last in _runs(stale):
-        k.build_graph(mixed, config, out=cached.weights, rows=(first, last))
-    return CachedGraph(mixed, cached.weights, settings, 1.0 - float(stale.mean()))
+        build(mixed, config, out=weights, rows=(first, last))
+    return mixed, weights, 1.0 - float(stale.mean())
 
 
 def _settings(config: RefinerConfig) -> tuple:

@@ -21,11 +21,18 @@ edge that leaves the image has weight 0. Of equal weights the earlier offset is 
 from __future__ import annotations
 
 import torch
-from torch.nn.functional import pad
+from torch.nn.functional import max_pool1d, pad
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.neighbours_torch import inside
-from graph_depth_refiner.core.patch_graph import BAND, FAINT, offsets, TILE, window_of
+from graph_depth_refiner.core.patch_graph import (
+    BAND,
+    FAINT,
+    offsets,
+    REBUILD_SHARE,
+    TILE,
+    window_of,
+)
 
 _LARGE = 1e30
 
@@ -53,8 +60,8 @@ def exponents(guide: torch.Tensor, config: RefinerConfig) -> torch.Tensor:
     r, q = config.graph.window // 2, config.graph.patch // 2
     p = r + q
     padded = pad(guide[None], (p, p, p, p), mode='replicate')[0]  # C H+2p W+2p
-    per_difference = guide.new_tensor(0.5 / config.graph.sigma_intensity ** 2)
-    per_distance = guide.new_tensor(0.5 / config.graph.sigma_space ** 2)
+    per_difference = 0.5 / config.graph.sigma_intensity ** 2
+    per_distance = 0.5 / config.graph.sigma_space ** 2
     steps = offsets(config.graph.window)
     t = guide.new_full((len(steps), height, width), torch.inf)  # O H W
     here = padded[:, r:r + height + 2 * q, r:r + width + 2 * q]
@@ -123,6 +130,25 @@ def band_changes(before: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
     columns = torch.stack(
         [difference[..., a:b].sum(dim=-1) for a, b in zip(edges, edges[1:])])  # T C H
     sums = pad(columns, (0, bands * BAND - height)).unflatten(-1, (bands, BAND)).sum(dim=-1)
-    rows = now.new_tensor([min(BAND, height - band * BAND) for band in range(bands)])
-    widths = now.new_tensor([b - a for a, b in zip(edges, edges[1:])])
-    return (sums / (widths[:, None, None] * rows)).amax(dim=(0, 1))  # bands
+    rows = (height - BAND * torch.arange(bands, device=now.device)).clamp(max=BAND)
+    ends = torch.arange(tiles + 1, device=now.device).mul(width).div(tiles, rounding_mode='floor')
+    return (sums / (ends.diff()[:, None, None] * rows)).amax(dim=(0, 1))  # bands
+
+
+def renew_graph(before: torch.Tensor, weights: torch.Tensor, guide: torch.Tensor,
+                config: RefinerConfig, build=build_graph, changes=band_changes
+                ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """
+    Return the guide that a graph is now of, its weights, and the share of it that was kept.
+
+    All of it is built, as asking what has changed would wait; rows that have not keep theirs.
+    """
+    height = guide.shape[-2]
+    changed = changes(before, guide) > config.graph.tolerance  # bands
+    changed = changed | (changed.to(guide.dtype).mean() > REBUILD_SHARE)
+    rows = changed.repeat_interleave(BAND)[:height]  # H
+    mixed = torch.where(rows[:, None], guide, before)
+    halo = config.graph.window // 2 + config.graph.patch // 2
+    stale = max_pool1d(rows.to(guide.dtype)[None], 2 * halo + 1, 1, halo)[0]  # H
+    weights = torch.where(stale[:, None] > 0, build(mixed, config), weights)
+    return mixed, weights, 1 - stale.mean()

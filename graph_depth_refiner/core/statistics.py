@@ -24,8 +24,13 @@ SAMPLES = 5000  # pixels for a median over the image
 
 def subsample(image: Any, samples: int = SAMPLES) -> Any:
     """Return every n-th pixel of every n-th row of H W, enough for a median."""
-    step = max(1, int((image.shape[0] * image.shape[1] / samples) ** 0.5))
+    step = stride_for(image.shape, samples)
     return image[::step, ::step]
+
+
+def stride_for(shape: tuple[int, ...], samples: int = SAMPLES) -> int:
+    """Return how far apart pixels of H W are of which there are so many, about, or more."""
+    return max(1, int((shape[0] * shape[1] / samples) ** 0.5))
 
 
 def upper_median(values: np.ndarray) -> float:
@@ -34,10 +39,16 @@ def upper_median(values: np.ndarray) -> float:
     return float(np.partition(values, half)[half])
 
 
-def positive_median(image: np.ndarray) -> float:
-    """Return the median of those of some pixels, H W, that are above 0; 0 if none is."""
+def known_median(image: np.ndarray, known: np.ndarray) -> float:
+    """Return the median of some of the known pixels, H W; 0 if none is."""
+    values = subsample(image)[subsample(known)]
+    return upper_median(values) if values.size else 0.0
+
+
+def positive_median(image: np.ndarray, otherwise: float = 0.0) -> float:
+    """Return the median of those of some pixels, H W, that are above 0, if any is."""
     for some in (subsample(image), image):
         known = some[some > 0]
         if known.size:
             return upper_median(known)
-    return 0.0
+    return otherwise

@@ -36,10 +36,9 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.kernels import Array, Kernels, Number
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import Observation
-from graph_depth_refiner.core.statistics import positive_median
 
 BLOCK = 8  # pixels, side of the blocks that residuals are averaged in before smoothing
 BIAS_LENGTH = 24.0  # pixels, standard deviation of the smoothing: noise is alike over 10 to 20
@@ -70,7 +69,7 @@ class Fused:
     d: Array  # H W inverse depth, 0 where unknown
     frames: Array  # H W, frames that stand behind it, 0 where unknown
     history: Array  # H W, the history freed of bias, 0 where there is none
-    kept: float  # share of the history in sight that is kept
+    kept: Number  # share of the history in sight that is kept
 
 
 def fuse(k: Kernels, obs: Observation, warped: tuple[Array, Array, Array], noise: NoiseModel,
@@ -82,12 +81,12 @@ def fuse(k: Kernels, obs: Observation, warped: tuple[Array, Array, Array], noise
     present camera. `flow` is the motion of the image in pixels.
     """
     planes, frames, grey = warped
-    bias = bias_field(k.numpy(k.bias_sums(obs.d, obs.m, planes, frames, noise)), flow)
-    means = deviation_of_means(noise, positive_median(k.numpy(obs.d)))
+    bias = k.bias_field(k.bias_sums(obs.d, obs.m, planes, frames, noise), flow)
+    means = deviation_of_means(k, noise, k.positive_median(obs.d))
     fused, behind, history, counts = k.fuse(
-        obs.d, obs.m, obs.grey, planes, frames, grey[0], k.array(bias), noise, flow, limit, means)
-    seen, kept = k.numpy(counts).tolist()
-    return Fused(fused, behind, history, kept / max(1, seen))
+        obs.d, obs.m, obs.grey, planes, frames, grey[0], bias, noise, flow, limit, means)
+    seen, kept = counts
+    return Fused(fused, behind, history, kept / seen.clip(1))
 
 
 def bias_field(sums: np.ndarray, flow: float) -> np.ndarray:
@@ -104,11 +103,11 @@ def unseen_share(flow: float) -> float:
     return UNSEEN_SHARE / (1 + flow / UNSEEN_FLOW)
 
 
-def deviation_of_means(noise: NoiseModel, typical: float) -> float:
+def deviation_of_means(k: Kernels, noise: NoiseModel, typical: Number) -> Number:
     """
     Return the standard deviation of a mean over the window, in those of a single residual.
 
     What is independent averages out over the window, what is alike over many pixels does not.
     """
-    independent = min(1.0, (noise.independent / noise.sigma(typical)) ** 2)
+    independent = k.smaller((noise.independent / noise.sigma(typical)) ** 2, 1.0)
     return (1 - independent + independent / (2 * REACH + 1) ** 2) ** 0.5

@@ -19,6 +19,7 @@ import torch
 from torch.nn.functional import pad
 
 from graph_depth_refiner.core import temporal as stage
+from graph_depth_refiner.core.filters_torch import blur, gaussian
 from graph_depth_refiner.core.neighbours_torch import neighbour
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.patch_graph_torch import box
@@ -37,6 +38,16 @@ def bias_sums(d: torch.Tensor, m: torch.Tensor, planes: torch.Tensor, frames: to
     blocks = pad(parts, (0, right, 0, down)).unflatten(2, (-1, stage.BLOCK)).unflatten(
         1, (-1, stage.BLOCK))  # 2 h BLOCK w BLOCK
     return blocks.sum(dim=(2, 4))
+
+
+def bias_field(sums: torch.Tensor, flow: float) -> torch.Tensor:
+    """Return the smooth part of the relative residual, by blocks, from sums and counts."""
+    length = stage.BIAS_LENGTH / stage.BLOCK
+    size = round(8 * length + 1) | 1  # as OpenCV takes it
+    total, count = blur(sums, gaussian(length, size, sums), 'replicate')
+    known = (count / (stage.LEAST_SUPPORT * stage.BLOCK ** 2)).clamp(0, 1)
+    gain = flow / (flow + stage.BIAS_FLOW)
+    return gain * known * total / count.clamp(min=1e-6)
 
 
 def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, planes: torch.Tensor,
@@ -99,15 +110,15 @@ def _roughness(planes: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
 
 def _mean(values: torch.Tensor, radius: int) -> torch.Tensor:
     """Return the mean, H W, of the square around every pixel; the image is mirrored beyond."""
-    rows, columns = (_mirrored(side, radius) for side in values.shape)
+    rows, columns = (_mirrored(side, radius, values.device) for side in values.shape)
     side = 2 * radius + 1
     return box(box(values[rows][:, columns], side, 0), side, 1) / side ** 2
 
 
-def _mirrored(side: int, radius: int) -> list[int]:
+def _mirrored(side: int, radius: int, device: torch.device) -> torch.Tensor:
     """Return the places from -radius to side + radius - 1, those outside mirrored at the edge."""
-    places = (place % (2 * side) for place in range(-radius, side + radius))
-    return [min(place, 2 * side - 1 - place) for place in places]
+    places = torch.arange(-radius, side + radius, device=device) % (2 * side)
+    return torch.minimum(places, 2 * side - 1 - places)
 
 
 def _falling(value: torch.Tensor, limits: tuple[float, float]) -> torch.Tensor:

@@ -36,7 +36,7 @@ class Memory:
     """What ADAM keeps from frame to frame, in noise units."""
 
     second: Any  # 3 H W second moment
-    count: int  # steps taken so far
+    count: Any  # int, or a number of the device: steps taken so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Problem:
     w: Any  # O H W graph
     d: Any  # H W data
     m: Any  # H W weight of the data
-    unit: float  # inverse depth that counts as the noise
+    unit: Any  # float, or a number of the device: inverse depth that counts as the noise
     measured: Any = None  # H W, 0 where there is none; None: d where m is above 0
     guide: Any = None  # H W or C H W; None: no coarser levels are solved
     memory: Memory | None = None
@@ -58,7 +58,18 @@ class Solution:
     """Where the minimisation ended."""
 
     x: Any  # 3 H W
-    status: Status
-    iterations: int
-    energy: float
+    how: Status  # the minimiser ended, unless its steps were not finite or led nowhere
+    iterations: Any  # int, or a number of the device
+    energy: Any  # float, or a number of the device
     memory: Memory | None
+    finite: Any = True  # whether all steps were
+    worse: Any = False  # the energy of the measurement itself is lower
+
+    @property
+    def status(self) -> Status:
+        """Say how it ended; waits for the device."""
+        return self.ended(bool(self.finite), bool(self.worse))
+
+    def ended(self, finite: bool, worse: bool) -> Status:
+        """Say how it ended where both are known."""
+        return Status.WORSE if worse else self.how if finite else Status.DIVERGED

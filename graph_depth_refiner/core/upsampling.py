@@ -32,9 +32,7 @@ from graph_depth_refiner.core.guided_upsampling import CLOSE, COLOR_SIGMA
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.local_planes import fit_weight
-from graph_depth_refiner.core.noise import fused_sigma
 from graph_depth_refiner.core.observation import color_planes, Observation
-from graph_depth_refiner.core.statistics import positive_median
 
 WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
 SIDES = 2  # cells on either side that show what a flying pixel lies between
@@ -55,18 +53,16 @@ def upsample(k: Kernels, planes: Array, level: Level, present: Present, obs: Obs
             d = k.predict_by_color(planes, guide.color, image, d, guide.scale,
                                    CLOSE * level.unit, COLOR_SIGMA)
             frames = fit_weight(k, level)
-        sigma = fused_sigma(present.noise, d, present.frames)
         # nothing known has no deviation of its own, and none at all where all of it is a share
-        sigma = k.where(d > 0, sigma, 0 * sigma + level.unit)
+        sigma = k.known_sigma(present.noise, d, present.frames, level.unit)
         planes = k.upsample_planes(planes, frames, d, sigma, guide.scale)
     if config.planes.final_median:
         planes = planes + 0  # a copy in numpy and torch alike
-        planes[0] = k.array(cv2.medianBlur(k.numpy(planes[0]), 3))
+        planes[0] = k.median3(planes[0])
     if config.holes.fill == 'all':
         return planes
-    d = k.numpy(present.d)
-    sigma = present.noise.sigma(positive_median(d))
-    return planes * k.array(fillable(d, k.numpy(obs.d) > 0, sigma, config))
+    sigma = present.noise.sigma(k.positive_median(present.d))
+    return planes * k.fillable(present.d, obs.d > 0, sigma, config)
 
 
 def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerConfig
@@ -89,6 +85,11 @@ def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerC
     farthest = -cv2.dilate(np.where(d > 0, -d, np.float32(-np.inf)), around)
     one_surface = nearest - farthest <= ONE_SURFACE * sigma
     return np.maximum(known, _closed(known, holes.max_width) * one_surface)
+
+
+def median3(image: np.ndarray) -> np.ndarray:
+    """Return the median, H W, of the 3x3 pixels around every one."""
+    return cv2.medianBlur(image, 3)
 
 
 def _closed(mask: np.ndarray, width: int) -> np.ndarray:

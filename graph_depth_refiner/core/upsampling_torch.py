@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import torch
 
+from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import upsampling as stage
+from graph_depth_refiner.core.filters_torch import close, dilate
 
 
 def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
@@ -78,3 +80,17 @@ def _places(side: int, small: int, scale: int, like: torch.Tensor
     pixels = torch.arange(side, device=like.device)
     place = (pixels.to(like.dtype) + 0.5) / scale - 0.5
     return place, place.floor().long(), (pixels // scale).clamp(max=small - 1)
+
+
+def fillable(d: torch.Tensor, measured: torch.Tensor, sigma: torch.Tensor, config: RefinerConfig
+             ) -> torch.Tensor:
+    """Return which pixels, H W, may have a value: 1 or 0."""
+    holes, mask = config.holes, measured.to(d.dtype)
+    if holes.fill == 'none':
+        return mask
+    known = (d > 0) * close(mask, holes.history_width)
+    side = max(2 * holes.max_width + 1, stage.AROUND)
+    nearest = dilate(d, side, -torch.inf)
+    farthest = -dilate(torch.where(d > 0, -d, -torch.inf), side, -torch.inf)
+    one_surface = nearest - farthest <= stage.ONE_SURFACE * sigma
+    return torch.maximum(known, close(known, holes.max_width) * one_surface)

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
 from graph_depth_refiner.core.camera_torch import pixel_offsets, plane_vectors
@@ -24,7 +23,7 @@ from graph_depth_refiner.core.warping import CRACK_SHARE, EDGE_ON
 from graph_depth_refiner.frame import Intrinsics
 
 
-def warp(x: torch.Tensor, n: torch.Tensor, color: torch.Tensor, motion: np.ndarray,
+def warp(x: torch.Tensor, n: torch.Tensor, color: torch.Tensor, motion: torch.Tensor,
          intrinsics: Intrinsics) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return planes 3 H W, frame count H W and colour C H W as seen after P' = R P + t."""
     target, moved = _project(x, n, motion, intrinsics)
@@ -42,7 +41,7 @@ def warp(x: torch.Tensor, n: torch.Tensor, color: torch.Tensor, motion: np.ndarr
 def _project(x, n, motion, intrinsics):
     """Return the pixel each plane lands on (-1 none), H W, and its d, ux, uy there, 3 H W."""
     height, width = n.shape
-    k, motion = intrinsics, x.new_tensor(motion)
+    k, motion = intrinsics, motion.to(x.dtype)
     rotation, translation = motion[:3, :3], motion[:3, 3, None, None]
     across, down = pixel_offsets(n, intrinsics)
     rays = torch.stack((

@@ -120,7 +120,9 @@ class Diagnostics:
         status.add('threads', str(refiner.threads.number if refiner else 0))
         status.add('memory (MB)', f'{resident_megabytes():.0f}')
         if refiner and refiner.device.startswith('cuda'):
-            status.add('device memory (MB)', f'{device_megabytes():.0f}')
+            status.add('device memory (MB)', f'{device_megabytes(refiner.device):.0f}')
+        if refiner and refiner.device_failures:
+            status.add('device failures', str(refiner.device_failures))
         for name, count in pipeline.accounts().items():
             status.add(name, str(count))
         return self._summary(status)
@@ -196,10 +198,10 @@ def noise_millimetres(noise: tuple[float, float], depth: float) -> float:
     return 1e3 * (floor * depth * depth + share * depth)
 
 
-def device_megabytes() -> float:
+def device_megabytes(device: str) -> float:
     """Return the memory held on a CUDA device."""
     import torch
-    return torch.cuda.memory_allocated() / 1e6
+    return torch.cuda.memory_allocated(device) / 1e6
 
 
 def _number(value: float, digits: int = 1) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 import time
 from typing import Any, Protocol
@@ -44,6 +44,7 @@ from graph_depth_refiner.messages.outgoing import (
 )
 from graph_depth_refiner.messages.placement import Nowhere, placed, Places
 from graph_depth_refiner.refiner import DepthRefiner
+from graph_depth_refiner.ros.preparation import Preparation
 from graph_depth_refiner.ros.shedding import Shedder
 from graph_depth_refiner.ros.watch import Recent, STAGE
 from graph_depth_refiner.ros.worker import Ledger
@@ -125,6 +126,7 @@ class Processor:
         self._outlet, self._doubt = outlet, doubt
         self._assembler = Assembler(steady=True)
         self._outbox = Outbox(doubt)
+        self._preparation = Preparation()
         self._epoch = 0
         self.refiner: DepthRefiner | None = None
         self.shedder = Shedder()
@@ -194,27 +196,20 @@ class Processor:
         inputs = placed(job.inputs, settings.node, self._places)
         self._waited = time.perf_counter() - began
         assembled = self._assembler.assemble(inputs, settings.node)
-        self.refiner.configure(
-            self.shedder.apply(settings.refiner, assembled.frame.depth.shape))
+        shape = assembled.frame.depth.shape
+        refiner = self._preparation.refiner(self.refiner, shape, settings.refiner)
+        config = self.shedder.apply(settings.refiner, shape)
+        refiner.configure(
+            config if refiner is self.refiner else replace(config, backend='auto'))
         try:
-            refined = self.refiner.refine(assembled.frame)
-        except Exception as error:
-            self.refiner.reset()  # what is carried on may be half of this frame
-            self._leave_full_device(error, settings)
+            refined = refiner.refine(assembled.frame)
+        except Exception:
+            refiner.reset()  # what is carried on may be half of this frame
             raise
         self._publish(URGENT & set(wanted), assembled, refined)
         self._note(job, assembled, refined)
         self._outbox.hand_over(
             lambda: self._publish(set(wanted) - URGENT, assembled, refined))
-
-    def _leave_full_device(self, error: Exception, settings: Settings) -> None:
-        """Go on with the CPU where the memory of a device does not suffice."""
-        device = self.refiner.device
-        # by its name: torch may not be installed, and takes seconds to import
-        if device == 'cpu' or type(error).__name__ != 'OutOfMemoryError':
-            return
-        self.refiner = DepthRefiner(settings.refiner, 'cpu')
-        raise MemoryError(f'{device} is out of memory, the CPU computes from now on') from error
 
     def _publish(self, topics: set[str], assembled: Assembled, refined: Refined) -> None:
         header = assembled.inputs.depth.header

@@ -20,11 +20,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch._dynamo.testing import CompileCounter
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from graph_depth_refiner.config import preset
-from graph_depth_refiner.core import adam_compiled, adam_torch
+from graph_depth_refiner.core import adam_torch
 from graph_depth_refiner.core.energy import REGULARISERS, SMOOTHING
 from graph_depth_refiner.core.kernels import Kernels, select
 from graph_depth_refiner.core.types import Terms
@@ -117,33 +116,6 @@ def test_steps_that_go_down_the_rows_together_are_single_ones(shape, good):
         assert (together.second == singly.second).all()
 
 
-@pytest.mark.parametrize('device', DEVICES)
-def test_compiled_update_is_the_plain_one(device, monkeypatch):
-    """One graph without breaks; on a CPU traced only, as that needs no C++ compiler."""
-    stages = select(device, 'compiled')
-    if device == 'cpu':
-        update = adam_compiled.update('aot_eager')
-        monkeypatch.setattr(adam_compiled, 'update', lambda: update)
-    terms = Terms(7.5, 5.5)
-    plain = after(select('cpu', 'torch'), 50, terms)
-    assert difference(after(stages, 50, terms), plain) < 1e-4
-
-
-def test_compiled_update_never_runs_out_of_sizes(monkeypatch):
-    """Every size is compiled once, whatever the terms; torch keeps only so many."""
-    counter = CompileCounter()
-    update = torch.compile(adam_torch.adam, fullgraph=True, dynamic=False, backend=counter)
-    monkeypatch.setattr(adam_compiled, 'update', lambda: update)
-    stages = select('cpu', 'compiled')
-    for height in range(4, 16):
-        for lam in (1.0, 7.5):
-            x, w = torch.ones(3, height, 5), torch.ones(8, height, 5)
-            state = stages.adam.init(x, w, x[0], x[0], UNIT, Terms(lam, 5.5))
-            stages.adam.steps(state, [0.1, 0.2], 0.01)
-            assert stages.adam.taken(state) == 2
-    assert counter.frame_count == 12
-
-
 @pytest.mark.parametrize('regulariser', REGULARISERS)
 def test_a_step_never_reads_back(regulariser):
     """Fake tensors have shapes but no values: whatever asks for one raises."""
@@ -157,7 +129,7 @@ def test_a_step_never_reads_back(regulariser):
         assert state.z is before  # updated in its own memory
         assert state.z.shape == (3, 9, 11)
         with pytest.raises(DataDependentOutputException):
-            adam_torch.finite(state)
+            bool(adam_torch.finite(state))
 
 
 def test_the_reference_minimises_the_same_energy():

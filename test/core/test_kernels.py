@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+import logging
 import os
 from pathlib import Path
 import subprocess
@@ -26,6 +27,7 @@ import pytest
 from scenes import noisy_stream
 import torch
 
+from graph_depth_refiner import refiner as refining
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.core import kernels as choice
 from graph_depth_refiner.core.kernels import Kernels, select, torch_kernels
@@ -148,6 +150,89 @@ def test_unusable_choices_are_refused():
             select(device, backend)
 
 
+@pytest.fixture
+def said(monkeypatch):
+    """Return what is said from now on."""
+    heard = []
+    handler = logging.Handler()  # caplog hears nothing where launch is imported
+    handler.emit = lambda record: heard.append(record.getMessage())
+    for log in (choice._LOG, refining._LOG):
+        monkeypatch.setattr(log, 'handlers', [handler])
+        monkeypatch.setattr(log, 'level', logging.INFO)
+        log.manager._clear_cache()
+    return heard
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch has it."""
+
+
+def on_a_device(refiner, backend='torch'):
+    """Let a refiner believe that it computes on a device."""
+    refiner._choice = refiner._wanted_device = choice.Choice(backend, 'cuda:0')
+    refiner.kernels = torch_kernels('cpu')
+    return refiner
+
+
+@pytest.mark.parametrize('error', [
+    OutOfMemoryError('CUDA out of memory'), RuntimeError('CUDA error: device lost')])
+def test_a_full_or_lost_device_is_left_for_the_cpu(error, monkeypatch, said):
+    """The frame is refined all the same, also in the warm-up, and it is counted and told."""
+    refiner = on_a_device(DepthRefiner(device='cpu'))
+
+    def fail(*arguments):
+        raise error
+    refiner.kernels = refiner.kernels._replace(merge_blocks=fail, fit_local_planes=fail)
+    monkeypatch.setattr(
+        choice, 'choose', lambda device: [setattr(refiner, 'kernels', None),
+                                          choice.Choice('fused', device)][1])
+    refiner.warm_up((24, 32))
+    assert refiner.device == 'cpu'
+    assert refiner.device_failures == 1
+    sentence, = said
+    assert 'cuda:0 failed' in sentence and 'the CPU computes' in sentence
+
+
+def test_other_errors_are_not_of_the_device():
+    refiner = on_a_device(DepthRefiner(device='cpu'))
+
+    def fail(*arguments):
+        raise RuntimeError('of another kind')
+    refiner.kernels = refiner.kernels._replace(fit_local_planes=fail)
+    with pytest.raises(RuntimeError, match='of another kind'):
+        refiner.warm_up((24, 32))
+    assert refiner.device == 'cuda:0' and refiner.device_failures == 0
+
+
+def test_where_triton_cannot_compile_torch_serves(monkeypatch, said):
+    """From then on, and told once."""
+    monkeypatch.setattr(choice, '_failed', set())
+    choice._warn_once.cache_clear()
+    error = subprocess.CalledProcessError(1, ['cc'])
+    triton = choice.Choice('triton', 'cuda:0')
+    for _ in range(2):
+        assert choice.instead(triton, error) == choice.Choice('torch', 'cuda:0')
+    assert ' '.join(said).count('Triton cannot compile for cuda:0') == 1
+    assert choice._best('cuda:0') == 'torch'
+    assert choice.instead(choice.Choice('torch', 'cuda:0'), error) is None
+
+
+@pytest.mark.parametrize('there, best', [(5.0, 'cuda:0'), (50.0, 'cpu'), (np.inf, 'cpu')])
+def test_auto_takes_the_faster_device(there, best, monkeypatch, said):
+    """What was measured is told."""
+    triton = choice.Choice('triton', 'cuda:0')
+    monkeypatch.setattr(
+        refining, 'frame_ms', lambda chosen: there if chosen is triton else 20.0)
+    refining.fastest.cache_clear()
+    assert refining.fastest(triton).device == best
+    assert f'the CPU 20.0 ms: {best} computes' in said[0]
+    refining.fastest.cache_clear()
+
+
+def test_a_frame_is_timed():
+    assert 0 < refining.frame_ms(choice.Choice('fused', 'cpu')) < np.inf
+
+
 def run_python(code: str, **environment: str) -> str:
     """Run code in a process of its own."""
     done = subprocess.run(
@@ -164,7 +249,7 @@ def test_fused_kernels_never_import_torch():
         'from graph_depth_refiner.refiner import DepthRefiner\n'
         'DepthRefiner(device="cpu").warm_up((24, 32))\n'
         'assert kernels.select("cpu").name == "fused"\n'
-        'assert "torch" not in sys.modules')
+        'assert not {"torch", "triton"} & set(sys.modules)')
 
 
 def test_a_refiner_that_refines_nothing_imports_neither_torch_nor_numba():

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
@@ -23,20 +22,23 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from graph_depth_refiner.config import preset
 from graph_depth_refiner.core.kernels import torch_kernels
 from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.odometry import Aligned, Alignment, PLAN, Target
 from graph_depth_refiner.frame import Intrinsics
 
 SHAPE = (24, 40)
 CAMERA = Intrinsics(40.0, 40.0, 20.0, 12.0)
 NOISE = NoiseModel(1e-3, 1e-3, 1e-3)
-GAIN_BIAS = np.array([1.0, 0.0])
 
 
 def stages(k):
-    """Return a call of every stage but that which runs on the host, by its name."""
+    """Return a call of every stage by its name."""
     one, x = torch.ones(SHAPE), torch.ones(3, *SHAPE)
     color, reliable = torch.ones((3, *SHAPE), dtype=torch.uint8), one > 0
     w = torch.ones(24, *SHAPE)
     large, blocks = torch.ones(50, 81), torch.ones(3, 5)
+    motion, number, config = torch.eye(4, dtype=torch.float64), torch.ones(()), preset('realtime')
+    target = Target(one, one, one, number, CAMERA)
+    problem = Alignment(Aligned(x, one, one), one, target, number, [(one, one)])
     return {
         'merge_blocks': lambda: k.merge_blocks(one, one, 0.1),
         'upsample_planes': lambda: k.upsample_planes(x, one, large, large, 2),
@@ -49,14 +51,29 @@ def stages(k):
         'first_slopes': lambda: k.first_slopes(one, one, one),
         'fit_local_planes': lambda: k.fit_local_planes(one, one, one, x[1:]),
         'atrous_pass': lambda: k.atrous_pass(x, one, one, 2),
+        'geodesic_fill': lambda: k.geodesic_fill(one, one, color, number, x),
         'fill_background': lambda: k.fill_background(one, reliable),
         'fill_occluded': lambda: k.fill_occluded(one, reliable, x),
         'joint_weighted_median': lambda: k.joint_weighted_median(one, x, 3, 1.0, 0.5, 0.05),
         'joint_plane_median': lambda: k.joint_plane_median(x, one, x, 3, 0.05),
         'fit_slopes': lambda: k.fit_slopes(one, w),
         'normal_equations': lambda: k.normal_equations(
-            x, one, one, one, one, one, 4, np.eye(4), GAIN_BIAS, CAMERA, 0.1, 0.01, 0.1),
-        'warp': lambda: k.warp(x, one, color, np.eye(4), CAMERA),
+            x, one, one, one, one, one, 4, motion, motion[0, :2], CAMERA, number, 0.01, number),
+        'blurred': lambda: k.blurred((one, one), 0.8),
+        'halved': lambda: k.halved((one, one)),
+        'search_motion': lambda: k.search_motion(problem, motion, PLAN, 0.1, True),
+        'warp': lambda: k.warp(x, one, color, motion, CAMERA),
+        'bias_field': lambda: k.bias_field(torch.ones(2, 3, 5), 1.0),
+        'positive_median': lambda: k.positive_median(one),
+        'known_median': lambda: k.known_median(one, reliable),
+        'fused_unit': lambda: k.fused_unit(NOISE, number, number),
+        'known_sigma': lambda: k.known_sigma(NOISE, one, one, number),
+        'learn_noise': lambda: k.learn_noise(NOISE, one, one, one, one, 6.0),
+        'smaller': lambda: k.smaller(number, 1.0),
+        'either': lambda: k.either(number > 0, lambda: (one, NOISE), lambda: (x[0], NOISE)),
+        'renew_graph': lambda: k.renew_graph(one, w[:8], one, config),
+        'fillable': lambda: k.fillable(one, reliable, number, config),
+        'median3': lambda: k.median3(one),
         'bias_sums': lambda: k.bias_sums(one, one, x, one, NOISE),
         'fuse': lambda: k.fuse(
             one, one, color[0], x, one, color[0], blocks, NOISE, 1.0, 20.0, 0.5),
@@ -66,7 +83,8 @@ def stages(k):
     }
 
 
-HOST = {'name', 'device', 'array', 'numpy', 'where', 'geodesic_fill', 'adam', 'irls'}
+HOST = {'name', 'device', 'array', 'arrays', 'zeros', 'motion', 'noise', 'numpy', 'fetch',
+        'where', 'adam', 'irls'}
 
 
 def test_all_stages_are_looked_at():

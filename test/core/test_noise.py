@@ -20,6 +20,7 @@ import pytest
 from scenes import ramp
 
 from graph_depth_refiner.core import noise
+from graph_depth_refiner.core.kernels import select
 from graph_depth_refiner.core.noise import first_model, fused_sigma, learn, NoiseModel
 from graph_depth_refiner.frame import Intrinsics
 
@@ -154,3 +155,21 @@ def test_a_mean_has_a_part_that_no_number_of_frames_takes_away():
     d, frames = np.full(4, 0.5, np.float32), np.array([0.3, 1, 4, 1e9], np.float32)
     assert fused_sigma(model, d, frames) == pytest.approx(
         2e-3 * np.sqrt([1, 1, noise.COMMON + (1 - noise.COMMON) / 4, noise.COMMON]))
+
+
+@pytest.mark.parametrize('backend', ['fused', 'torch'])
+def test_the_same_frame_again_teaches_nothing(backend):
+    # cameras slower than their driver send frames twice: the noise would be learned as none
+    pytest.importorskip('numba' if backend == 'fused' else 'torch')
+    k = select('cpu', backend)
+    rng = np.random.default_rng(0)
+    ones = np.ones((120, 160), np.float32)
+    d = (0.5 + 1e-3 * rng.standard_normal(ones.shape)).astype(np.float32)
+    other = (0.5 + 1e-3 * rng.standard_normal(ones.shape)).astype(np.float32)
+    before = NoiseModel(2e-3, 0.0, 1e-3)
+
+    def floor(history):
+        model = k.learn_noise(before, *map(k.array, (d, ones, history, ones)), 6.0)
+        return float(model.floor + 0.5 * model.share)
+    assert floor(d) == pytest.approx(2e-3)
+    assert floor(other) == pytest.approx(1e-3, rel=0.1)

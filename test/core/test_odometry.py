@@ -62,7 +62,7 @@ def align(k, pair, guess, frame=None, steady=None):
     x, n, first, second, _ = pair
     n = n if steady is None else steady
     past = Aligned(k.array(x.copy()), k.array(n), target_of(k, first).grey)
-    return odometry.align(k, past, target_of(k, frame or second), guess)
+    return odometry.align(k, past, target_of(k, frame or second), k.motion(guess))
 
 
 def test_variants_have_the_same_equations(variants, pair):

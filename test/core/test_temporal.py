@@ -40,7 +40,7 @@ def wall(value=0.5):
 
 def fuse(k, d, planes, frames, m=ONES, grey=GREY, flow=0.0, limit=NO_LIMIT, noise=NOISE):
     """Return what is fused, as numpy arrays."""
-    obs = Observation(*map(k.array, (d, m, m, grey)), grey, CAMERA, 0.0, None, False)
+    obs = Observation(*map(k.array, (d, m, m, grey)), grey, CAMERA, 0.0, None, False, d)
     warped = tuple(map(k.array, (planes, frames, GREY[None])))
     found = temporal.fuse(k, obs, warped, noise, flow, limit)
     return temporal.Fused(*map(k.numpy, (found.d, found.frames, found.history)), found.kept)

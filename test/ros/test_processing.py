@@ -13,6 +13,7 @@
 # limitations under the License.
 """What becomes of a job in the worker, without ROS around it."""
 
+from threading import Event
 from types import SimpleNamespace
 
 from hostile import header, image
@@ -20,8 +21,11 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.config import NodeConfig, RefinerConfig
+from graph_depth_refiner.core.kernels import Choice, torch_kernels
 from graph_depth_refiner.frame import Status
 from graph_depth_refiner.messages.assembly import Inputs
+from graph_depth_refiner.refiner import DepthRefiner
+from graph_depth_refiner.ros import preparation
 from graph_depth_refiner.ros.processing import Job, Processor, Settings
 
 HEIGHT, WIDTH = 24, 32
@@ -111,25 +115,36 @@ def test_unknown_disparity_is_passed_on_as_unknown_depth():
     np.testing.assert_array_equal(fields['data'].view(np.float32), [2, np.nan])
 
 
-class OutOfMemoryError(RuntimeError):
-    """As torch has it."""
+def test_the_cpu_serves_while_a_device_compiles(monkeypatch):
+    """For a size that it has not seen; from then on the device computes."""
+    pytest.importorskip('torch')
+    compiled, asked = Event(), []
 
-
-def test_a_full_device_is_left_for_the_cpu():
+    def compile_slowly(config, device, shape):
+        asked.append((device, shape))
+        compiled.wait(60)
+    monkeypatch.setattr(preparation, 'warm_up_all', compile_slowly)
     outlet = Outlet('depth_refined/image')
     work = processor(outlet)
     work.prepare()
+    work.refiner._choice = Choice('torch', 'cuda:0')
+    work.refiner._wanted_device = 'cuda:0'
+    work.refiner.kernels = torch_kernels('cpu')
+    seen, refine = [], DepthRefiner.refine
 
-    def overflow(frame):
-        raise OutOfMemoryError('CUDA out of memory')
-
-    work.refiner.refine = overflow
-    work.refiner._choice = work.refiner._choice._replace(device='cuda:0')
-    with pytest.raises(MemoryError, match='cuda:0 is out of memory, the CPU computes from now'):
-        work.process(job())
+    def watched(self, frame):
+        seen.append(self.device)
+        return refine(self, frame)
+    monkeypatch.setattr(DepthRefiner, 'refine', watched)
     work.process(job())
-    assert work.refiner.device == 'cpu'
-    assert outlet.heard['depth_refined/image']['encoding'] == '32FC1'
+    work.process(job())
+    assert seen == ['cpu', 'cpu']
+    compiled.set()
+    next(iter(work._preparation._threads.values())).join()
+    work.process(job())
+    assert seen[2:] == ['cuda:0']
+    (device, shape), = asked
+    assert device == 'cuda:0' and len(shape) == 2
 
 
 def test_an_error_of_another_kind_keeps_the_refiner():

@@ -23,7 +23,6 @@ import itertools
 import json
 from pathlib import Path
 import platform
-import shutil
 import statistics
 import time
 from typing import Any
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--sizes', nargs='+', default=SIZES, metavar='WxH', help='default: ' + ' '.join(SIZES))
     parser.add_argument(
-        '--backends', nargs='+', choices=('fused', 'torch', 'compiled'), metavar='NAME',
+        '--backends', nargs='+', choices=('fused', 'torch', 'triton'), metavar='NAME',
         help='default: all that run here')
     parser.add_argument(
         '--presets', nargs='+', default=PRESETS, choices=PRESETS, metavar='NAME',
@@ -198,9 +197,9 @@ def stream_copy() -> float:
 
 
 def usable() -> list[str]:
-    """Return the backends that can run here; compiled torch needs a C++ compiler."""
+    """Return the backends that can run here; Triton needs a GPU."""
     names = [('fused', find_spec('numba')), ('torch', find_spec('torch')),
-             ('compiled', find_spec('torch') and shutil.which('c++'))]
+             ('triton', find_spec('triton') and kernels.choose().device != 'cpu')]
     return [name for name, there in names if there]
 
 
@@ -229,7 +228,7 @@ def _wait(backend: kernels.Kernels) -> Callable[[Any], Any]:
     if not backend.device.startswith('cuda'):
         return lambda done: done
     import torch
-    return lambda done: torch.cuda.synchronize()
+    return lambda done: torch.cuda.synchronize(backend.device)
 
 
 def _sides(size: str) -> tuple[int, int]:

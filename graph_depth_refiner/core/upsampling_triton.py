@@ -1,0 +1,116 @@
+# Copyright 2026 graph_depth_refiner contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From planes of the solved resolution to planes of every pixel: a Triton kernel."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from graph_depth_refiner.core import upsampling as stage
+from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs
+
+_WIDTH, _KEPT = tl.constexpr(stage.WIDTH), tl.constexpr(stage.KEPT)
+_NEAR, _LEAST = tl.constexpr(stage.NEAR), tl.constexpr(stage.LEAST)
+_SIDES = tl.constexpr(stage.SIDES)
+
+
+def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
+                    sigma: torch.Tensor, scale: int) -> torch.Tensor:
+    """Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W."""
+    height, width = d.shape
+    large = d.new_empty(3, height, width)
+    launch(upsample_kernel, programs(height * width), planes.contiguous(), frames.contiguous(),
+           d.contiguous(), sigma.contiguous(), large, height, width, *frames.shape, scale=scale,
+           block=BLOCK)
+    return large
+
+
+@triton.jit
+def _clamped(place, side):
+    return tl.minimum(tl.maximum(place, 0), side - 1)
+
+
+@triton.jit(do_not_specialize=['height', 'width', 'rows', 'columns'])
+def upsample_kernel(planes, frames, data, sigma, large, height, width, rows, columns,
+                    scale: tl.constexpr, block: tl.constexpr):
+    """Write the plane of every pixel, 3 H W."""
+    size, small = height * width, rows * columns
+    place = tl.program_id(0) * block + tl.arange(0, block)
+    valid = place < size
+    y, x = place // width, place % width
+    v = (y.to(tl.float32) + 0.5) / scale - 0.5
+    u = (x.to(tl.float32) + 0.5) / scale - 0.5
+    row, column = tl.floor(v).to(tl.int32), tl.floor(u).to(tl.int32)
+    own_row, own_column = tl.minimum(y // scale, rows - 1), tl.minimum(x // scale, columns - 1)
+    d = tl.load(data + place, mask=valid, other=0.0)
+    spread = tl.load(sigma + place, mask=valid, other=1.0)
+    known = d > 0
+    own = own_row * columns + own_column
+    base = tl.load(planes + own, mask=valid, other=0.0)
+    own_x = tl.load(planes + small + own, mask=valid, other=0.0)
+    own_y = tl.load(planes + 2 * small + own, mask=valid, other=0.0)
+    there = base + own_x * (u - own_column) + own_y * (v - own_row)
+    value = tl.where(known, d, tl.where(base > 0, there, base))
+    total, sum_d = tl.zeros([block], tl.float32), tl.zeros([block], tl.float32)
+    sum_x, sum_y = tl.zeros([block], tl.float32), tl.zeros([block], tl.float32)
+    for corner in range(4):
+        r, c = row + corner // 2, column + corner % 2
+        near = (1.0 - tl.abs(r - v)) * (1.0 - tl.abs(c - u)) + _NEAR
+        r, c = _clamped(r, rows), _clamped(c, columns)
+        at = r * columns + c
+        base = tl.load(planes + at, mask=valid, other=0.0)
+        ux = tl.load(planes + small + at, mask=valid, other=0.0)
+        uy = tl.load(planes + 2 * small + at, mask=valid, other=0.0)
+        there = base + ux * (u - c) + uy * (v - r)
+        error = (there - value) / (spread * _WIDTH)
+        a = tl.maximum(1.0 - error * error, 0.0)
+        counts = (base > 0) & ((tl.load(frames + at, mask=valid, other=0.0) > 0) | (known == 0))
+        a = tl.where(counts, near * a * a, 0.0)
+        total += a
+        sum_d += a * there
+        sum_x += a * ux
+        sum_y += a * uy
+    above = tl.full([block], float('inf'), tl.float32)
+    below = tl.full([block], float('inf'), tl.float32)
+    explained = tl.zeros([block], tl.int32)
+    close = spread * _WIDTH
+    for down in range(-_SIDES, _SIDES + 1):
+        for right in range(-_SIDES, _SIDES + 1):
+            r, c = own_row + down, own_column + right
+            inside = valid & (r >= 0) & (r < rows) & (c >= 0) & (c < columns)
+            at = r * columns + c
+            inside = inside & (tl.load(frames + at, mask=inside, other=0.0) > 0)
+            there = tl.load(planes + at, mask=inside, other=0.0) \
+                + tl.load(planes + small + at, mask=inside, other=0.0) * (u - c) \
+                + tl.load(planes + 2 * small + at, mask=inside, other=0.0) * (v - r)
+            off = there - value
+            above = tl.where(inside & (off > close), tl.minimum(above, off), above)
+            below = tl.where(inside & (off < -close), tl.minimum(below, -off), below)
+            explained = explained | (inside & (tl.abs(off) <= close)).to(tl.int32)
+    flying = known & (explained == 0) & (above < float('inf')) & (below < float('inf'))
+    side = tl.where(flying, value + tl.where(above < below, above, -below), value)
+    blended = total > _LEAST
+    share = 1.0 / tl.where(blended, total, 1.0)
+    fit = sum_d * share
+    residual = value - fit
+    noise = spread * _KEPT
+    beyond = known & (tl.abs(residual) > noise)
+    kept = residual * (1.0 - noise * noise / tl.where(beyond, residual * residual, 1.0))
+    fit = tl.where(beyond, fit + kept, fit)
+    tl.store(large + place, tl.where(blended, fit, side), mask=valid)
+    tl.store(large + size + place, tl.where(blended, sum_x * share, own_x) / scale, mask=valid)
+    tl.store(large + 2 * size + place, tl.where(blended, sum_y * share, own_y) / scale,
+             mask=valid)
