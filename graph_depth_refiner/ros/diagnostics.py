@@ -25,7 +25,7 @@ from rcl_interfaces.msg import ParameterDescriptor, ParameterType
 from rclpy.clock import Clock, ClockType
 
 from graph_depth_refiner.frame import Status
-from graph_depth_refiner.ros.memory import resident_megabytes
+from graph_depth_refiner.ros.memory import free_megabytes, resident_megabytes
 from graph_depth_refiner.ros.shedding import STAGES
 from graph_depth_refiner.ros.starvation import Starvation
 from graph_depth_refiner.ros.watch import Recent, STAGE
@@ -118,7 +118,8 @@ class Diagnostics:
         refiner = processor.refiner
         status.add('device', refiner.device if refiner else 'not started')
         status.add('threads', str(refiner.threads.number if refiner else 0))
-        status.add('memory (MB)', f'{resident_megabytes():.0f}')
+        status.add('memory (MB)', f'{resident_megabytes():.1f}')
+        status.add('memory kept free (MB)', f'{free_megabytes():.1f}')
         if refiner and refiner.device.startswith('cuda'):
             status.add('device memory (MB)', f'{device_megabytes(refiner.device):.0f}')
         if refiner and refiner.device_failures:

@@ -26,6 +26,14 @@ LARGEST = 64 << 20  # bytes of one array or message, four times a cloud of 640x4
 KEPT = 512 << 20  # bytes of free memory that are not given back
 
 
+class Mallinfo(ctypes.Structure):
+    """What glibc's mallinfo2() returns, in bytes or numbers."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        'arena', 'ordblks', 'smblks', 'hblks', 'hblkhd', 'usmblks', 'fsmblks', 'uordblks',
+        'fordblks', 'keepcost')]
+
+
 def keep_freed_memory() -> None:
     """
     Let malloc keep large blocks that are freed, in one place for all threads.
@@ -50,6 +58,16 @@ def resident_megabytes(process: int | str = 'self') -> float:
             return int(statm.read().split()[1]) * resource.getpagesize() / 1e6
     except OSError:
         return math.nan
+
+
+def free_megabytes() -> float:
+    """Return how much of the memory this process holds is free: kept, see above, not in use."""
+    try:
+        mallinfo = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError):  # not glibc, or one before 2.33
+        return 0.0
+    mallinfo.restype = Mallinfo
+    return mallinfo().fordblks / 1e6
 
 
 def cpu_seconds(process: int | str = 'self') -> float:

@@ -55,6 +55,26 @@ def test_memory_held_is_known():
     assert resident_megabytes(2 ** 22 + 1) != resident_megabytes(2 ** 22 + 1)  # NaN: no such
 
 
+# 200 MB come and go, then 50 MB come to stay
+LEAK = """
+from graph_depth_refiner.ros.memory import free_megabytes, keep_freed_memory, resident_megabytes
+keep_freed_memory()
+gone = [bytearray(b'x') * 10_000_000 for _ in range(20)]
+last = bytearray(100_000)
+del gone
+held, free = resident_megabytes(), free_megabytes()
+leaked = [bytearray(b'x') * 10_000_000 for _ in range(5)]
+print(resident_megabytes() - held, free - free_megabytes())
+"""
+
+
+def test_a_leak_within_the_memory_that_is_kept_is_seen():
+    run = subprocess.run([sys.executable, '-c', LEAK], capture_output=True, check=True, text=True)
+    more_held, less_free = map(float, run.stdout.split())
+    assert more_held < 1
+    assert 49 < less_free < 51
+
+
 def test_cpu_time_of_a_process_is_known():
     # in ticks of a hundredth of a second
     assert abs(cpu_seconds() - time.process_time()) < 0.1

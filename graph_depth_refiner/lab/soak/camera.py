@@ -36,6 +36,7 @@ from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 
 KINDS = {'camera_info': CameraInfo, 'image': Image, 'confidence': Image, 'depth': Image}
 TRANSPORTS = {'image': 'compressed', 'depth': 'compressedDepth'}  # where they are asked for
+TRANSPORT_PARAMETERS = {'image': 'image_transport', 'depth': 'depth_image_transport'}
 SIZES = ((160, 120), (96, 72), (320, 240), (64, 48))
 VIEWS = 8  # rendered of each size
 QUEUE = 1000  # messages kept until the node has them: no loss on the way goes unnoticed

@@ -82,6 +82,7 @@ class Remote:
         node.create_subscription(DiagnosticArray, '/diagnostics', self._diagnosed, 10)
         self.reports: dict[str, dict[str, str]] = {}  # by task: values by name
         self.number = 0  # of reports
+        self.memory: list[float] = []  # MB in use, by report
         self.calls: Counter[str] = Counter()
         self.wrong: list[str] = []  # answers that should have been others
         self._open = 0
@@ -158,7 +159,14 @@ class Remote:
                 continue
             task = status.name.rpartition(': ')[2]
             self.reports[task] = {pair.key: pair.value for pair in status.values}
-            self.number += task == 'Refinement'
+            if task == 'Refinement':
+                self.number += 1
+                self._weigh()
+
+    def _weigh(self) -> None:
+        held, free = self.value('memory (MB)'), self.value('memory kept free (MB)')
+        if 'none' not in (held, free):  # before the kernels are loaded
+            self.memory.append(float(held) - float(free))
 
 
 def _counts(report: dict[str, str], ending: str) -> dict[str, int]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Iterator
 import json
 import os
 from pathlib import Path
@@ -37,17 +38,29 @@ from sensor_msgs.msg import Image
 from graph_depth_refiner.cli.table import format_figures
 from graph_depth_refiner.lab.benchmarks.feeder import STAMP
 from graph_depth_refiner.lab.benchmarks.node import environment, resident_megabytes
-from graph_depth_refiner.lab.soak.camera import Camera, KINDS, QUEUE, topic_name, TRANSPORTS
-from graph_depth_refiner.lab.soak.faults import calm, FAULTS, MAIN_OUTPUT, SWITCH
-from graph_depth_refiner.lab.soak.ledger import Ledger
-from graph_depth_refiner.lab.soak.remote import Remote
+from graph_depth_refiner.lab.soak.camera import (
+    Camera,
+    KINDS,
+    QUEUE,
+    SIZES,
+    topic_name,
+    TRANSPORT_PARAMETERS,
+    TRANSPORTS,
+)
+from graph_depth_refiner.lab.soak.faults import calm, Fault, FAULTS, FLOOD, MAIN_OUTPUT, SWITCH
+from graph_depth_refiner.lab.soak.growth import Levels
+from graph_depth_refiner.lab.soak.ledger import GOOD, Ledger, LONE
+from graph_depth_refiner.lab.soak.remote import Remote, VALUES
 
 NODE = 'refiner_node'
 EPISODE = (3.0, 7.0)  # seconds, shortest and longest
 START = 180.0  # seconds for the first refined frame: kernels may have to be compiled
-WARM_UP = 0.2  # share of the time before memory is judged
 MOST_MEMORY = 1.0  # MB a minute that the node may grow by
+SETTLED = 2.5  # seconds of frames before memory in use is read, and while it is
 SHUTDOWN = 2.0  # seconds
+GROWTH = 600.0  # seconds at most: kernels of all settings may have to be compiled
+SETTING = 0.3  # seconds of frames for each value of each parameter, before memory counts
+FLOODS = 3  # of the largest frames, before memory counts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +114,9 @@ class Soak:
         self.log = log
         self.ledger = Ledger()
         self.episodes: Counter[str] = Counter()
-        self.memory: list[tuple[float, float]] = []  # minutes, MB
+        self.memory: list[tuple[float, float, str]] = []  # minutes, MB, episode
+        self.growth: Counter[str] = Counter()  # MB by episode
+        self.levels = Levels()
         with open(log, 'w') as output:
             self.process = subprocess.Popen(
                 node_command(args.compressed), stdout=output, stderr=subprocess.STDOUT)
@@ -120,30 +135,49 @@ class Soak:
     def run(self) -> dict[str, Any]:
         """Go through all episodes, then compare the books."""
         self._start()
-        begin = time.monotonic()
-        end = begin + 60 * self.args.minutes
-        for name, fault in self._plan():
-            seconds = min(self.rng.uniform(*EPISODE), end - time.monotonic())
-            if seconds <= 0 or self.process.poll() is not None:
-                break
-            fault(self.camera, self.remote, self.rng, seconds)
-            self.episodes[name] += 1
-            self.memory.append(
-                ((time.monotonic() - begin) / 60, resident_megabytes(self.process.pid)))
+        self.begin = time.monotonic()
+        while all(self._episode(name, fault) for name, fault in self._pass()):
+            if self.levels.due(self._minutes()):
+                self.levels.add(self._minutes(), self._in_use())
         self._settle()
         return self._figures(self._shut_down())
 
-    def _plan(self):
-        """Yield episodes for ever: every fault once, in any order, then again; calm between."""
+    def _minutes(self) -> float:
+        return (time.monotonic() - self.begin) / 60
+
+    def _episode(self, name: str, fault: Fault) -> bool:
+        """Let a fault go on for some seconds; return False where there is no time, or no node."""
+        left = 60 * (self.args.minutes - self._minutes())
+        seconds = min(self.rng.uniform(*EPISODE), left)
+        if seconds <= 0 or self.process.poll() is not None:
+            return False
+        before = resident_megabytes(self.process.pid)
+        fault(self.camera, self.remote, self.rng, seconds)
+        now = resident_megabytes(self.process.pid)
+        self.episodes[name] += 1
+        self.growth[name] += now - before
+        self.memory.append((self._minutes(), now, name))
+        return True
+
+    def _in_use(self) -> float:
+        """Return the MB in use with frames of the first size, as after every other cycle."""
+        self.camera.size = SIZES[0]
+        self.camera.stream(SETTLED)
+        reports = len(self.remote.memory)
+        self.camera.stream(SETTLED)
+        # the lowest: what a frame takes for a moment is none of it
+        return min(self.remote.memory[reports:] or self.remote.memory[-1:])
+
+    def _pass(self) -> Iterator[tuple[str, Fault]]:
+        """Yield every fault once, in any order, and calm after each."""
         faults = dict(FAULTS) if self.args.faults else {}
         if self.args.only:
             faults = {self.args.only: FAULTS[self.args.only]}
-        while True:
-            for name in self.rng.sample(list(faults), len(faults)):
-                yield name, faults[name]
-                yield 'calm', calm
-            if not faults:
-                yield 'calm', calm
+        for name in self.rng.sample(list(faults), len(faults)):
+            yield name, faults[name]
+            yield 'calm', calm
+        if not faults:
+            yield 'calm', calm
 
     def _start(self) -> None:
         """Wait for the first refined frame; what is lost until then is excused."""
@@ -157,7 +191,30 @@ class Soak:
                     + Path(self.log).read_text()[-2000:])
             self.camera.stream(0.5)
         self.camera.stream(SWITCH)  # by now it knows of the confidence
+        if self.args.faults:
+            self._grow()
         self.camera.end_excuses()
+
+    def _grow(self) -> None:
+        """
+        Let the node take most of the memory that it takes once.
+
+        That is the kernels of all settings, and the queues of its inputs, whose places keep the
+        size of the largest message that ever was in them.
+        """
+        self.camera.excuse('start', frozenset({'unsynchronised', 'superseded'}), 0.0, GROWTH)
+        self.camera.size = max(SIZES)
+        for name, values in VALUES.items():
+            for value in values:
+                self.remote.set({name: value}, True)
+                self.camera.stream(SETTING)
+            self.remote.restore(self.camera.spin)
+        for _ in range(FLOODS):
+            for _ in range(FLOOD):
+                self.camera.send(fates=GOOD | LONE)
+                self.camera.jump(self.camera.period)
+            self.camera.stream(1.0)
+        self.camera.size = SIZES[0]
 
     def _settle(self) -> None:
         """Wait until the node has nothing in work and has reported that."""
@@ -191,7 +248,7 @@ class Soak:
         self.ledger.hear(seconds * 10 ** 9 + nanoseconds, time.monotonic())
 
     def _figures(self, ended: dict[str, Any]) -> dict[str, Any]:
-        slope = memory_slope(self.memory)
+        growth = self.levels.growth()
         latencies = 1e3 * np.array(list(self.ledger.heard.values()) or [np.nan])
         accounts = ended['accounts']
         figures = {
@@ -210,15 +267,18 @@ class Soak:
             'latency_ms_p99': round(float(np.percentile(latencies, 99)), 1),
             'memory_mb_start': round(self.memory[0][1], 1),
             'memory_mb_end': round(self.memory[-1][1], 1),
-            'memory_slope_mb_per_minute': slope,
+            'memory_mb_in_use_by_cycle': [round(mb, 1) for _, mb in self.levels.levels],
+            'memory_growth_mb_per_minute': growth,
+            'memory_mb_by_episode': {
+                name: round(mb, 1) for name, mb in self.growth.most_common() if mb >= 0.1},
             'parameter_calls': dict(self.remote.calls),
             'exit_code': ended['exit_code'], 'shutdown_s': ended['shutdown_s'],
         }
-        figures['memory_mb'] = [(round(t, 2), round(mb, 1)) for t, mb in self.memory]
-        figures['unexplained'] = self._unexplained(ended, slope)
+        figures['memory_mb'] = [(round(t, 2), round(mb, 1), name) for t, mb, name in self.memory]
+        figures['unexplained'] = self._unexplained(ended, growth)
         return figures
 
-    def _unexplained(self, ended: dict[str, Any], slope: float | None) -> list[str]:
+    def _unexplained(self, ended: dict[str, Any], growth: float | None) -> list[str]:
         """Return everything that is not as it must be."""
         found = list(self.remote.wrong)
         for topic in KINDS:
@@ -234,8 +294,8 @@ class Soak:
         said = Path(self.log).read_text()
         if found or 'Traceback' in said:
             found.append(f'the node said: {said[-1500:] or "nothing"}')
-        if slope is not None and slope > MOST_MEMORY and self.args.minutes >= 5:
-            found.append(f'memory grows by {slope} MB a minute')
+        if growth is not None and growth > MOST_MEMORY:
+            found.append(f'memory in use grows by {growth} MB a minute, cycle after cycle')
         return found
 
     def ledger_contradictions(self, ended: dict[str, Any]) -> list[str]:
@@ -254,18 +314,8 @@ def node_command(compressed: bool) -> list[str]:
             name = topic_name(topic, compressed)
             command += ['-p', f'qos_overrides./{name}.subscription.{policy}:={value}']
         if compressed and topic in TRANSPORTS:
-            command += ['-p', f'{topic}_transport:={TRANSPORTS[topic]}']
+            command += ['-p', f'{TRANSPORT_PARAMETERS[topic]}:={TRANSPORTS[topic]}']
     return command
-
-
-def memory_slope(samples: list[tuple[float, float]]) -> float | None:
-    """Return MB a minute after the warm-up, as the median of all slopes between samples."""
-    warm = [one for one in samples if one[0] >= WARM_UP * samples[-1][0]]
-    if len(warm) < 3:
-        return None
-    minutes, megabytes = np.array(warm).T
-    i, j = np.triu_indices(len(warm), 1)
-    return round(float(np.median((megabytes[j] - megabytes[i]) / (minutes[j] - minutes[i]))), 3)
 
 
 def report(figures: dict[str, Any]) -> None:
