@@ -37,7 +37,13 @@ import yaml
 SHARE = Path(get_package_share_directory('graph_depth_refiner'))
 CAMERAS = sorted(path.stem for path in (SHARE / 'config').glob('*.yaml'))
 FLAG = ('true', 'false', 'True', 'False')  # others write Python's
-ROLES = ('image', 'depth', 'disparity', 'confidence', 'camera_info')
+ROLES = ('image', 'depth', 'disparity', 'confidence', 'camera_info', 'image_info')
+POSES = {  # parameters by which the poses of the camera come, and what they are
+    'fixed_frame': 'Frame of TF in which the camera moves, as odom; poses are looked up there',
+    'odometry_topic': 'Odometry of the body that carries the camera, instead of TF',
+    'camera_in_body': "The camera in the body of the odometry, 'x y z qx qy qz qw'; else by TF",
+    'camera_pose_topic': 'PoseStamped of the camera, instead of TF',
+}
 PROFILE_VARIABLES = ('FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
 
 
@@ -60,6 +66,8 @@ def arguments():
         *(DeclareLaunchArgument(
             role, default_value='', description=f"Topic to take as {role}, if not the preset's")
           for role in ROLES),
+        *(DeclareLaunchArgument(name, default_value='', description=meaning)
+          for name, meaning in POSES.items()),
         DeclareLaunchArgument(
             'remap', default_value='',
             description="Other names for outputs, as in 'points:=cloud normals/image:=normals'"),
@@ -93,12 +101,7 @@ def start(context):
         parameters.append(str(SHARE / 'config' / f'{given["camera"]}.yaml'))
     if given['params_file']:
         parameters.append(given['params_file'])
-    values = {f'{role}_topic': given[role] for role in ROLES if given[role]}
-    if given['disparity']:
-        values['input_kind'] = 'disparity'
-    if given['device']:
-        values['device'] = given['device']
-    parameters.append({**values, 'use_sim_time': is_true(given['use_sim_time'])})
+    parameters.append({**values(given), 'use_sim_time': is_true(given['use_sim_time'])})
     managed = is_true(given['lifecycle'])
     node = (LifecycleNode if managed else Node)(
         package='graph_depth_refiner',
@@ -108,6 +111,15 @@ def start(context):
         ros_arguments=['--log-level', given['log_level']])
     starting = autostart(node) if managed and is_true(given['autostart']) else []
     return [*dds_profile(is_true(given['dds_profile'])), *starting, node, *rviz(given)]
+
+
+def values(given):
+    """Return the parameters that are given as arguments."""
+    found = {f'{role}_topic': given[role] for role in ROLES if given[role]}
+    found.update((name, given[name]) for name in (*POSES, 'device') if given[name])
+    if given['disparity']:
+        found['input_kind'] = 'disparity'
+    return found
 
 
 def is_true(text):

@@ -151,8 +151,8 @@ def test_confidence_100_of_a_zed_is_the_worst(tmp_path, options):
     assert refine(source, tmp_path / 'out', *options) == 0
     for depth, confidence in zip(arrays(tmp_path / 'out', 'depth_refined/image'),
                                  arrays(tmp_path / 'out', 'refined/confidence'), strict=True):
-        # right, or unknown where the frame is returned as it came; nothing of the wrong 0.7 m
-        assert not (np.abs(depth[WRONG] - DEPTH) > 0.3).any()
+        # filled from around it: nothing of the wrong 0.7 m
+        assert np.isfinite(depth[WRONG]).all() and np.abs(depth[WRONG] - DEPTH).max() < 0.05
         assert confidence[WRONG].max() < 0.5 < np.median(confidence)
 
 

@@ -20,6 +20,7 @@ from bag_helpers import write_bag
 import pytest
 
 from graph_depth_refiner.bags.make_bag import DEPTH_TOPIC, OPTICAL_FRAME
+from graph_depth_refiner.config import NodeConfig
 
 pytest.importorskip('launch_ros')
 
@@ -63,6 +64,20 @@ def test_rviz_is_opened_where_it_can_be_seen(tmp_path, monkeypatch, wish, displa
     monkeypatch.setenv('DISPLAY', display)
     monkeypatch.delenv('WAYLAND_DISPLAY', raising=False)
     assert load('refiner')['wants_rviz'](wish) == shown
+
+
+def test_topics_and_poses_are_parameters_of_the_node():
+    refiner = load('refiner')
+    nothing = dict.fromkeys((one.name for one in refiner['arguments']()), '')
+    assert refiner['values'](nothing) == {}
+    asked = {'image_info': 'color/camera_info', 'fixed_frame': 'odom', 'odometry_topic': '/odom',
+             'camera_in_body': '0 0 1 0 0 0 1', 'camera_pose_topic': 'pose', 'disparity': 'd'}
+    assert refiner['values']({**nothing, **asked}) == {
+        'image_info_topic': 'color/camera_info', 'fixed_frame': 'odom', 'odometry_topic': '/odom',
+        'camera_in_body': '0 0 1 0 0 0 1', 'camera_pose_topic': 'pose', 'disparity_topic': 'd',
+        'input_kind': 'disparity'}
+    known = {one.name for one in NodeConfig.tunables().values()}
+    assert known >= {*refiner['POSES'], *(f'{role}_topic' for role in refiner['ROLES'])}
 
 
 def test_outputs_can_be_remapped():

@@ -26,9 +26,9 @@ import unittest
 
 from launch import LaunchDescription
 from launch.actions import ExecuteProcess
+from launch_ends import CleanEnd
 import launch_testing
 from launch_testing.actions import ReadyToTest
-import launch_testing.asserts
 import numpy as np
 import pytest
 import rclpy
@@ -247,13 +247,5 @@ class TestRunning(unittest.TestCase):
 
 
 @launch_testing.post_shutdown_test()
-class TestEnd(unittest.TestCase):
+class TestEnd(CleanEnd, unittest.TestCase):
     """After SIGINT."""
-
-    def test_exit_codes(self, proc_info):
-        launch_testing.asserts.assertExitCodes(proc_info, allowable_exit_codes=[0])
-
-    def test_no_traceback(self, proc_output):
-        for process in proc_output.processes():
-            text = b''.join(output.text for output in proc_output[process])
-            self.assertNotIn(b'Traceback', text)

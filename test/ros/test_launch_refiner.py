@@ -21,9 +21,9 @@ from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
 from launch.actions import IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch_ends import CleanEnd
 import launch_testing
 from launch_testing.actions import ReadyToTest
-import launch_testing.asserts
 from node_bench import Bench
 import pytest
 import rclpy
@@ -78,13 +78,5 @@ class TestRunning(unittest.TestCase):
 
 
 @launch_testing.post_shutdown_test()
-class TestEnd(unittest.TestCase):
+class TestEnd(CleanEnd, unittest.TestCase):
     """After SIGINT."""
-
-    def test_exit_codes(self, proc_info):
-        launch_testing.asserts.assertExitCodes(proc_info, allowable_exit_codes=[0])
-
-    def test_no_traceback(self, proc_output):
-        for process in proc_output.processes():
-            text = b''.join(output.text for output in proc_output[process])
-            self.assertNotIn(b'Traceback', text)
