@@ -13,55 +13,82 @@
 # limitations under the License.
 """How many threads are used: what the cores leave decides, and the caller's limit stands."""
 
+import math
+
 import pytest
 
 from graph_depth_refiner.core.jit import threads
-from graph_depth_refiner.core.jit.threads import ThreadCount, Threads
+from graph_depth_refiner.core.jit.threads import free_ticks, seconds_left, ThreadCount, Threads
 
 PERIOD = 1 / 15  # seconds
+STAT = """cpu  10 20 30 40 50 60 70 80 0 0
+cpu0 1 2 3 4 5 6 7 8 0 0
+cpu1 10 20 30 40 50 60 70 80 0 0
+cpu10 1000 1000 1000 1000 1000 0 0 0 0 0
+intr 1 2 3
+"""
 
 
-def run(count, seconds, speed, start=0.0):
-    """Let frames of 20 ms come for a while; speed(many) is CPU seconds a second."""
-    used = []
-    for frame in range(round(seconds / PERIOD)):
-        many = count.next(1.0 + start + frame * PERIOD)
-        count.note(many, 0.02 * speed(many), 0.02)
-        used.append(many)
-    return used
+class Machine:
+    """Frames come; `cores` of two are left on average."""
+
+    def __init__(self, most=2):
+        self.count, self.now, self.left = ThreadCount(most), 5.0, 100.0
+
+    def run(self, seconds, cores):
+        """Return the numbers of threads of the frames that come meanwhile."""
+        used = []
+        for _ in range(round(seconds / PERIOD)):
+            self.now += PERIOD
+            self.left += PERIOD * cores
+            used.append(self.count.look(self.now, lambda: self.left))
+        return used
 
 
-def free(many):
-    return 1.8 if many else 1.0
+def test_free_cores_are_used():
+    assert set(Machine().run(10, 1.8)) == {2}
 
 
-def busy(many):
-    # two hogs on two cores: two threads have half a core each, one has two thirds of one
-    return 1.0 if many else 0.9
+def test_busy_cores_are_left_within_two_windows_and_never_tried():
+    machine = Machine()
+    machine.run(5, 1.8)
+    machine.run(2.1, 1.0)
+    assert set(machine.run(20, 0.7)) == {1}
+    machine.run(2.1, 1.5)
+    assert set(machine.run(5, 1.5)) == {2}
 
 
-def test_free_cores_are_used_and_one_thread_is_not_even_tried():
-    assert all(run(ThreadCount(), 10, free))
+def test_what_is_left_may_vary_without_changing_the_number():
+    machine = Machine()
+    assert set(machine.run(5, 1.25)) == {2}  # of the second core more than 0.2
+    machine.run(3, 1.1)
+    assert set(machine.run(5, 1.35)) == {1}  # but less than 0.4
 
 
-def test_busy_cores_are_left_within_seconds_and_taken_up_again():
-    count = ThreadCount()
-    run(count, 5, free)
-    run(count, 8, busy, start=5)
-    assert not count.many
-    used = run(count, 8, busy, start=13)
-    # others are tried for one frame in two seconds
-    assert 3 <= sum(used) <= 4 and not count.many
-    run(count, 8, free, start=21)
-    assert count.many
-    assert all(run(count, 5, free, start=29))
+@pytest.mark.parametrize('cores, number', [(7.9, 8), (6.0, 6), (5.7, 6), (0.3, 1), (0.0, 1)])
+def test_as_many_threads_as_cores_are_left(cores, number):
+    machine = Machine(most=8)
+    machine.run(3, cores)
+    assert machine.count.number == number
 
 
-def test_a_single_slow_frame_changes_nothing():
-    count = ThreadCount()
-    run(count, 2, free)
-    count.note(True, 0.02, 0.2)
-    assert all(run(count, 5, free, start=2.2))
+def test_all_threads_where_it_is_not_known_what_is_left():
+    assert set(Machine().run(5, math.nan)) == {2}
+
+
+def test_idle_waiting_and_nice_time_of_our_cores_is_to_be_had():
+    # idle 4 + waiting 5 + nice 2 of the first core, ten times that of the second
+    assert free_ticks(STAT, {0}, before_nice=True) == 11
+    assert free_ticks(STAT, {0, 1}, before_nice=True) == 121
+    assert free_ticks(STAT, {0, 1}, before_nice=False) == 99
+
+
+def test_what_is_left_grows_with_our_own_work():
+    before = seconds_left()
+    if math.isnan(before):
+        pytest.skip('no /proc/stat')
+    sum(range(1_000_000))
+    assert seconds_left() > before
 
 
 @pytest.fixture

@@ -12,72 +12,64 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-How many threads the kernels of a frame use, by what other work leaves of the cores.
+How many threads the kernels of a frame use: as many as other work leaves cores free.
 
 On free cores the time of a frame falls with the number of threads. On busy ones every kernel
 waits for its slowest thread, so that several threads are no faster than one, and late more
-often. What tells is the CPU time that the process gets per second of a frame: it is the speed
-relative to a core of one's own, whatever a frame has to do. It is known for the number of
-threads in use; the other number is tried for one frame now and then.
+often. What is left is what this process got, what nobody used, and what went to processes of
+low priority (nice), in seconds of CPU time per second.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from statistics import median
+import math
+import os
 import sys
 import time
 from typing import Any, cast, TypeVar
 
 F = TypeVar('F', bound=Callable[..., Any])
 
-GAIN = 1.2  # speed of several threads over that of one for which they are worth it
-CLEAR = 1.5  # their speed from which one thread need not be tried: it has at most one core
-FRAMES = 5  # whose median is a speed
-TRIALS = 3  # whose median is a speed of the number that is not in use
-TRIAL_SECONDS = 2.0  # between two of them: below 5 % of the frames from 10 Hz on
+WINDOW = 1.0  # seconds at least over which is measured what is left
+# Of the last core of those in use, the share that has to be left to begin to use it, and below
+# which it is given up: camera driver and readers of the outputs take half a core of two.
+TAKE, GIVE_UP = 0.4, 0.2
+# fields of a line of /proc/stat: user, nice, system, idle, waiting for a disk, ...
+NICE, IDLE, WAITING = 1, 3, 4
 
 
 class ThreadCount:
-    """One thread or all of them, chosen from frame to frame; knows nothing of numba."""
+    """As many threads as cores are left; knows nothing of numba."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         """Start with all."""
-        self.many = True
-        self._speeds: dict[bool, deque[float]] = {}
-        self._last_trial = 0.0
-        self._start()
+        self.number = self.most = most
+        self._then: tuple[float, float] | None = None
 
-    def next(self, now: float) -> bool:  # noqa: A003
-        """Return whether the next frame uses many threads; `now` is of a steady clock."""
-        self._last_trial = self._last_trial or now
-        if now - self._last_trial >= TRIAL_SECONDS and self._in_doubt():
-            self._last_trial = now
-            return not self.many
-        return self.many
+    def look(self, now: float, left: Callable[[], float]) -> int:
+        """
+        Return the number for the next frame; `now` is of a steady clock.
 
-    def note(self, many: bool, cpu: float, wall: float) -> None:
-        """Take in the seconds of CPU, of all threads, and of wall time of a frame."""
-        self._speeds[many].append(cpu / max(wall, 1e-9))
-        if len(self._speeds[True]) < TRIALS or len(self._speeds[False]) < TRIALS:
+        `left` returns the CPU seconds that were ours or to be had until now; it is called once in
+        a window. NaN, where that is not known, means all threads.
+        """
+        if self._then is None:
+            self._then = now, left()
+        elif now - self._then[0] >= WINDOW:
+            before, self._then = self._then, (now, left())
+            self._choose((self._then[1] - before[1]) / (now - before[0]))
+        return self.number
+
+    def _choose(self, cores: float) -> None:
+        """Follow what was left on average, in cores."""
+        if math.isnan(cores):
             return
-        better = median(self._speeds[True]) > GAIN * median(self._speeds[False])
-        if better != self.many:
-            self.many = better
-            self._start()
-
-    def _in_doubt(self) -> bool:
-        """Tell whether the number that is not in use may be the better one."""
-        speeds = self._speeds[self.many]
-        return not self.many or (len(speeds) == FRAMES and median(speeds) < CLEAR)
-
-    def _start(self) -> None:
-        """Measure anew."""
-        self._speeds = {self.many: deque(maxlen=FRAMES), not self.many: deque(maxlen=TRIALS)}
-        self._last_trial = 0.0
+        fits = int(cores + 1 - TAKE)
+        if fits > self.number or cores < self.number - 1 + GIVE_UP:
+            self.number = max(1, min(fits, self.most))
 
 
 class Threads:
@@ -85,7 +77,7 @@ class Threads:
 
     def __init__(self) -> None:
         """Start with what the caller allows."""
-        self._choice = ThreadCount()
+        self._choice = ThreadCount(0)
         self.number = 0  # of the last frame; 0 before the first
 
     @contextmanager
@@ -100,17 +92,36 @@ class Threads:
             yield
             return
         allowed = numba.get_num_threads()
-        many = allowed > 1 and not asked and self._choice.next(time.perf_counter())
-        self.number = min(asked, allowed) or (allowed if many else 1)
+        self.number = min(asked, allowed) or self._chosen(allowed)
         numba.set_num_threads(self.number)
-        wall, cpu = time.perf_counter(), time.process_time()
         try:
             yield
         finally:
             numba.set_num_threads(allowed)
-            if allowed > 1 and not asked:
-                self._choice.note(
-                    many, time.process_time() - cpu, time.perf_counter() - wall)
+
+    def _chosen(self, allowed: int) -> int:
+        if allowed != self._choice.most:
+            self._choice = ThreadCount(allowed)
+        return self._choice.look(time.perf_counter(), seconds_left)
+
+
+def seconds_left() -> float:
+    """Return the CPU seconds since boot that were ours or to be had; NaN where unknown."""
+    try:
+        with open('/proc/stat') as stat:
+            ticks = free_ticks(stat.read(), os.sched_getaffinity(0), os.nice(0) == 0)
+    except (OSError, AttributeError):  # not Linux
+        return math.nan
+    return ticks / os.sysconf('SC_CLK_TCK') + time.process_time()
+
+
+def free_ticks(stat: str, cores: set[int], before_nice: bool) -> int:
+    """Return the ticks of some cores that nobody used, or only processes of low priority."""
+    names = {f'cpu{core}' for core in cores}
+    fields = (IDLE, WAITING, NICE) if before_nice else (IDLE, WAITING)
+    lines = (line.split() for line in stat.splitlines())
+    return sum(int(line[1 + field]) for line in lines if line[:1] and line[0] in names
+               for field in fields)
 
 
 def choosing_threads(method: F) -> F:
