@@ -345,7 +345,7 @@ class Energy(Group):
         'planar', "Norms of the regulariser: the paper's, NLTGV, or l2 over a neighbourhood",
         choices=('planar', 'nltgv', 'neighbourhood'))
     reg_lambda: float = tunable(
-        2.0, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
+        4.0, 'Weight lambda of the regulariser against the data', low=0.0, high=1e4)
     reg_lambda_coarse: float = tunable(
         0.0, 'The same at the coarser levels; 0 is as at the finest', low=0.0, high=1e4)
     reg_alpha: float = tunable(
@@ -404,8 +404,8 @@ class RefinerConfig(Tunables):
         'auto', 'Implementation: fused kernels on a CPU, plain torch, or torch with Triton '
         'kernels on a GPU', choices=('auto', 'fused', 'torch', 'triton'))
     threads: int = tunable(
-        0, 'Most threads of the fused kernels; 0: one or one per core, by what other work leaves '
-        'of the cores. Results do not depend on it', low=0, high=1024)
+        0, 'Most threads of the fused kernels; 0: as many as other work leaves cores free. '
+        'Results do not depend on it', low=0, high=1024)
     depth: Depth = Depth()
     cleaning: Cleaning = Cleaning()
     noise: Noise = Noise()
@@ -435,7 +435,7 @@ STEREO = {
     'holes.method': 'occlusion',
     'planes.width': 3.0, 'planes.guided': True,
     'planes.passes': 0,  # half a pixel of disparity, its unit, hides too much that is curved
-    'energy.reg_lambda': 7.5, 'energy.reg_alpha': 5.5,
+    'energy.reg_lambda': 12.0, 'energy.reg_alpha': 5.5,
     'solver.iterations': 20, 'solver.learning_rate': 0.6, 'solver.slope_rate': 0.1,
     'solver.scale': 2,  # a matcher's windows are larger, its maps need no finer solution
 }

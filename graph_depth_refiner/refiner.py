@@ -15,11 +15,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 import logging
 import math
 import time
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +44,7 @@ from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import data_weight, minimise
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import observe
+from graph_depth_refiner.core.odometry import Aligned, fits, search_widely, Target
 from graph_depth_refiner.core.output import as_input, results_of, to_refined, unknown
 from graph_depth_refiner.core.patch_graph import update_graph
 from graph_depth_refiner.core.types import Problem
@@ -49,7 +52,7 @@ from graph_depth_refiner.core.upsampling import upsample
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 
 MEASURED_SIZE = 640, 480  # of the frames that tell whether a GPU is faster
-WARM_UP_FRAMES = 4
+ASIDE = 0.01  # metres that the camera of the warm-up moves at last
 
 _LOG = logging.getLogger(__name__)
 
@@ -91,7 +94,12 @@ def fastest(choice: Choice) -> Choice:
     if choice.device == 'cpu':
         return choice
     cpu = kernels.choose('cpu')
-    there, here = frame_ms(choice), frame_ms(cpu)
+    try:
+        there = frame_ms(choice)
+    except Exception as error:  # of whatever kind: nobody asked for this device by its name
+        _LOG.warning('%s failed (%s: %s)', choice.device, type(error).__name__, error)
+        there = math.inf
+    here = frame_ms(cpu)
     best = choice if there < here else cpu
     _LOG.info('device: %s takes %.1f ms for a frame of %dx%d, the CPU %.1f ms: %s computes',
               choice.device, there, *MEASURED_SIZE, here, best.device)
@@ -105,9 +113,24 @@ def frame_ms(choice: Choice) -> float:
     refiner.warm_up((height, width))
     if refiner.device_failures:
         return math.inf
+    frames = rough_walls((height, width))
     start = time.perf_counter()
-    refiner.warm_up((height, width))
-    return 1e3 * (time.perf_counter() - start) / WARM_UP_FRAMES
+    for frame in frames:
+        refiner.refine(frame)
+    return 1e3 * (time.perf_counter() - start) / len(frames)
+
+
+def rough_walls(shape: tuple[int, int]) -> list[Frame]:
+    """Return frames of a wall: the motion to be found, known to be none, and a step aside."""
+    rng = np.random.default_rng(0)
+    wall = Frame(
+        rng.integers(0, 255, (*shape, 3), np.uint8),
+        rng.normal(1.0, 0.01, shape).astype(np.float32),
+        # floats, as those of a camera: Triton compiles for whole numbers apart
+        Intrinsics(float(shape[1]), float(shape[1]), shape[1] / 2, shape[0] / 2))
+    aside = np.eye(4)
+    aside[0, 3] = ASIDE
+    return [replace(wall, pose=pose) for pose in (None, None, np.eye(4), aside)]
 
 
 class DepthRefiner:
@@ -153,25 +176,21 @@ class DepthRefiner:
     def warm_up(self, shape: tuple[int, int] = (240, 320)) -> None:
         """Load or compile every kernel by refining a rough wall; nothing of it is kept."""
         state = self.state
-        rng = np.random.default_rng(0)
-        wall = Frame(
-            rng.integers(0, 255, (*shape, 3), np.uint8),
-            rng.normal(1.0, 0.01, shape).astype(np.float32),
-            Intrinsics(shape[1], shape[1], shape[1] / 2, shape[0] / 2))
-        aside = np.eye(4)
-        aside[0, 3] = 0.01  # metres
-        for pose in (None, None, np.eye(4), aside):  # a history at rest, and one that moves
-            self.refine(replace(wall, pose=pose))
-        k, past = self._kernels, self.state.history
-        if past is not None:  # frames that contradict their poses do not move
-            k.warp(past.planes, past.frames, past.grey[None], k.motion(aside), past.intrinsics)
+        for frame in rough_walls(shape):
+            self.refine(frame)
+        self.refine(replace(frame, image=frame.image[:, :, 0]))  # grey is filled by other kernels
+        self._served(self._take_rare_ways, frame)
         self.state = state
 
     @choosing_threads
     def refine(self, frame: Frame) -> Refined:
         """Refine one frame; what it teaches helps the next."""
+        return self._served(self._refine, frame)
+
+    def _served(self, act: Callable[[Any], Any], argument: Any) -> Any:
+        """Let the device do something, or where it fails what computes instead."""
         try:
-            return self._refine(frame)
+            return act(argument)
         except Exception as error:
             instead = kernels.instead(self._choice, error)
             if instead is None:
@@ -179,7 +198,18 @@ class DepthRefiner:
             self.device_failures += instead.device != self._choice.device
             self._choice, self._wanted_device = instead, instead.device
             self.reset()  # what is carried on is of the device, or half of this frame
-        return self._refine(frame)
+        return self._served(act, argument)
+
+    def _take_rare_ways(self, frame: Frame) -> None:
+        """Warp, and search for a motion widely: what only some scenes ask for."""
+        k, past, noise = self._kernels, self.state.history, self.state.noise
+        if past is None or noise is None or frame.pose is None:
+            return
+        k.warp(past.planes, past.frames, past.grey[None], k.motion(frame.pose), past.intrinsics)
+        before = Aligned(past.level_planes, past.level_frames, past.level_grey)
+        now = Target(past.level_planes[0], past.level_frames, past.level_grey, noise.floor,
+                     past.intrinsics)
+        fits(k, before, now, search_widely(k, before, now))
 
     def _refine(self, frame: Frame) -> Refined:
         k, config, clock = self._kernels, self.config, StageClock()

@@ -23,6 +23,7 @@ import pytest
 
 from graph_depth_refiner.config import preset, PRESETS, RefinerConfig
 from graph_depth_refiner.frame import Frame, Intrinsics, Provenance, Status
+from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 from graph_depth_refiner.refiner import DepthRefiner
 
 LONG = os.environ.get('GRAPH_DEPTH_REFINER_FUZZ') == 'long'
@@ -193,6 +194,16 @@ def test_steps_that_raise_the_energy_are_not_taken():
     assert np.allclose(refined.depth, without_steps.depth, rtol=1e-6)
 
 
+@pytest.mark.parametrize('sensor', ['active-stereo', 'tof'])
+def test_without_steps_a_cluttered_stream_is_refined(sensor):
+    # as under load: fitted planes are no minimum of the energy, that of the measurement is lower
+    stream = SyntheticStream(1, (160, 120), 'moving', sensor, 'clutter')
+    refiner = DepthRefiner(RefinerConfig().with_values(**{'solver.iterations': 0}), device='cpu')
+    first, second = (refiner.refine(stream.view(t).frame) for t in range(2))
+    assert first.status is Status.REFINED and second.status is Status.REFINED
+    assert second.history > 0.5
+
+
 def test_a_frame_that_gets_worse_is_returned_as_it_came():
     # without a prior nothing has a lower energy than the measurement, neither the planes that
     # are fitted to it nor what wild steps make of them
@@ -206,11 +217,13 @@ def test_a_frame_that_gets_worse_is_returned_as_it_came():
     assert refined.reset == 'energy did not fall' and refiner.state.history is None
     assert np.array_equal(refined.depth, np.where(depth > 0, depth, np.nan), equal_nan=True)
     assert (refined.provenance[depth > 0] == Provenance.MEASURED).all()
+    # laid out as always: kernels of messages would be compiled anew for another order
+    assert refined.normals.flags.c_contiguous
 
 
 @pytest.mark.parametrize('before, stand', [
-    (9, 9),  # the steps before it stand
-    (3, 0)])  # too few: ADAM went uphill first, and the planes it started from are the result
+    (9, 9), (3, 3),  # the steps before it stand
+    (0, 0)])
 def test_a_step_that_is_not_finite_is_undone_counted_and_forgotten(monkeypatch, before, stand):
     refiner = DepthRefiner(device='cpu')
     frame = frame_of(wall((24, 32), 2.0))

@@ -144,7 +144,8 @@ def test_a_spent_budget_stops_the_steps(views):
     refined = refiner.refine(views[0].frame)
     assert refined.iterations == 0 and refined.status is Status.BUDGET
     measured = np.abs(views[0].frame.depth / views[0].depth - 1)[views[0].frame.depth > 0]
-    assert error(refined, views[0]) < 100 * measured.mean()
+    # no step of the solver, but planes and their smoothing
+    assert error(refined, views[0]) < 0.9 * 100 * measured.mean()
 
 
 @pytest.mark.parametrize('pose', [True, False], ids=['odometry', 'frames'])
@@ -159,12 +160,11 @@ def test_a_scene_a_hundred_times_larger_comes_out_a_hundred_times_larger(views, 
         one = near.refine(frame)
         other = far.refine(replace(frame, depth=100 * frame.depth, pose=moved))
     unknown = np.isnan(one.depth)  # wide holes
-    if pose:
-        assert np.array_equal(np.isnan(other.depth), unknown)
+    assert (np.isnan(other.depth) != unknown).mean() < 1e-3
     ratio = (other.depth / (100 * one.depth))[~unknown]
     # rounding may turn a choice of planes here and there, and with it an estimated motion a little
-    assert (np.abs(ratio - 1) < 1e-3).mean() > (0.995 if pose else 0.98)
-    assert np.nanmean(np.abs(ratio - 1)) < 1e-3
+    assert (np.abs(ratio - 1) < 1e-3).mean() > 0.998
+    assert np.nanmean(np.abs(ratio - 1)) < 1e-4
 
 
 @pytest.mark.parametrize('scale', [2, 4])
@@ -218,9 +218,8 @@ def test_the_error_of_a_static_wall_falls_as_the_root_of_the_frames():
     assert spread[3] == pytest.approx(NOISE / 2, rel=0.05)
     assert spread[15] == pytest.approx(NOISE / 4, rel=0.05)
     assert refined.history_frames == pytest.approx(16, abs=0.5) and refined.history > 0.99
-    # wide windows average much of the noise of a single frame already
-    alone = DepthRefiner().refine(wall(15))
-    assert np.nanstd(refined.depth) < 0.75 * np.nanstd(alone.depth)
+    # to a quarter by the frames, and to a third of that by the windows
+    assert np.nanstd(refined.depth / 2) < NOISE / 12
 
 
 def test_a_moving_object_leaves_no_ghost():

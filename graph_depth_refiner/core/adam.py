@@ -17,6 +17,7 @@ from __future__ import annotations
 
 BETA1 = 0.9  # of the mean of the gradient
 BETA2 = 0.999  # of the mean of its square
-# Added to the root of the second moment; it acts on the gradient of the summed energy in
-# noise units, and so is free of the scale of the scene.
-EPSILON = 0.08
+# Added to the root of the second moment; it acts on the gradient of the summed energy in noise
+# units, and so is free of the scale of the scene. It is what a typical measurement pulls with:
+# with much less, steps have full length also where the gradient is next to nothing.
+EPSILON = 1.0

@@ -38,7 +38,7 @@ from graph_depth_refiner.core.jit.simd import (
     spread_run,
     store_run,
 )
-from graph_depth_refiner.core.rows_numba import SMOOTH2, update_row
+from graph_depth_refiner.core.rows_numba import SLOPE_SMOOTH2, SMOOTH2, update_row
 
 EDGES, BEHIND = 8, 4  # edges of a pixel, and those to its right or below it
 REACH = 2  # rows to either side that a step of a row depends on
@@ -136,7 +136,7 @@ def scatter(z, w, y, left):
     """
     _, height, width = w.shape
     d, ux, uy = z[0, y + 1], z[1, y + 1], z[2, y + 1]
-    small = spread_run(SMOOTH2)
+    small, slope_small = spread_run(SMOOTH2), spread_run(SLOPE_SMOOTH2)
     for start in range(0, width, LANES):
         x = min(start, width - LANES)
         s = U(x + 1)
@@ -177,7 +177,7 @@ def scatter(z, w, y, left):
                 if at_border:
                     back = inside_run(back, np.int32(x + dx), np.int32(width))
                 weight = weight + back
-            by = weight * inverse_root(ex * ex + ey * ey + small)
+            by = weight * inverse_root(ex * ex + ey * ey + slope_small)
             store_run(left[U(TURNED + k)], s, by * ex)
             store_run(left[U(TURNED + BEHIND + k)], s, by * ey)
 

@@ -37,7 +37,12 @@ from graph_depth_refiner.core.jit.simd import (
     store_run,
     sum_run,
 )
-from graph_depth_refiner.core.rows_numba import SMOOTH2, step_to, update_row
+from graph_depth_refiner.core.rows_numba import (
+    SLOPE_SMOOTH2,
+    SMOOTH2,
+    step_to,
+    update_row,
+)
 
 
 @dataclass(frozen=True)
@@ -249,7 +254,7 @@ def _residual_norms(d, ux, uy, s, w, offset, begin, end, fx, fy, shift, outgoing
 def _leave(ux, uy, s, w, offset, begin, end, shift):
     """Return the slope gradient of a run of pixels by the edges that leave it."""
     ui, vi = load_run(ux, s), load_run(uy, s)
-    small = spread_run(SMOOTH2)
+    small = spread_run(SLOPE_SMOOTH2)
     gx = spread_run(ZERO)
     gy = gx
     for k in range(U(begin), U(end)):
@@ -265,7 +270,7 @@ def _leave(ux, uy, s, w, offset, begin, end, shift):
 def _come(d, ux, uy, s, w, offset, begin, end, fx, fy, shift, inverse, near, x):
     """Return the gradient of a run of pixels by the edges that come in."""
     di, ui, vi = load_run(d, s), load_run(ux, s), load_run(uy, s)
-    small = spread_run(SMOOTH2)
+    small = spread_run(SLOPE_SMOOTH2)
     gd = spread_run(ZERO)
     gx = gd
     gy = gd

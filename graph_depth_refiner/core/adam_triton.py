@@ -30,14 +30,14 @@ import triton
 import triton.language as tl
 
 from graph_depth_refiner.core.adam import BETA1, BETA2, EPSILON
-from graph_depth_refiner.core.energy import REGULARISERS, SMOOTHING
+from graph_depth_refiner.core.energy import REGULARISERS, SLOPE_SMOOTHING, SMOOTHING
 from graph_depth_refiner.core.patch_graph import window_of
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs, scalar
 from graph_depth_refiner.core.types import Memory, Terms
 
 _PLANAR, _NLTGV, _NEIGHBOURHOOD = (
     tl.constexpr(number) for number, _ in enumerate(REGULARISERS))
-_SMOOTHING = tl.constexpr(SMOOTHING)
+_SMOOTHING, _SLOPE_SMOOTHING = tl.constexpr(SMOOTHING), tl.constexpr(SLOPE_SMOOTHING)
 _BETA1, _BETA2, _EPSILON = tl.constexpr(BETA1), tl.constexpr(BETA2), tl.constexpr(EPSILON)
 _LOG_BETA1, _LOG_BETA2 = tl.constexpr(math.log(BETA1)), tl.constexpr(math.log(BETA2))
 _FAR = 1 << 30  # a step that no minimisation comes to
@@ -126,7 +126,7 @@ def planes(state: State) -> torch.Tensor:
 
 def _standing(state: State) -> torch.Tensor:
     """Return the planes, 3 H W, after the last step that was finite."""
-    return torch.where(taken(state) % 2 == 0, state.buffers[0], state.buffers[1])
+    return state.buffers.index_select(0, (taken(state) % 2).view(1))[0]
 
 
 def memory(state: State) -> Memory:
@@ -135,15 +135,15 @@ def memory(state: State) -> Memory:
 
 
 @triton.jit
-def _rsqrt(square):
+def _rsqrt(square, smoothing: tl.constexpr):
     """Return the factor from a vector to the gradient of its smoothed norm."""
-    return 1.0 / tl.sqrt(square + _SMOOTHING * _SMOOTHING)
+    return 1.0 / tl.sqrt(square + smoothing * smoothing)
 
 
 @triton.jit
-def _norm(square):
+def _norm(square, smoothing: tl.constexpr):
     """Return the smoothed norm of which the square is given."""
-    return square / (tl.sqrt(square + _SMOOTHING * _SMOOTHING) + _SMOOTHING)
+    return square / (tl.sqrt(square + smoothing * smoothing) + smoothing)
 
 
 @triton.jit
@@ -185,9 +185,9 @@ def norms_kernel(z, w, norms, failed, number, height, width, reach: tl.constexpr
                 a = forth * (tl.load(z + size + other, mask=inside, other=0.0) - ux)
                 b = forth * (tl.load(z + 2 * size + other, mask=inside, other=0.0) - uy)
                 slopes += a * a + b * b
-    tl.store(norms + place, _rsqrt(residuals), mask=valid)
+    tl.store(norms + place, _rsqrt(residuals, _SMOOTHING), mask=valid)
     if kind == _NEIGHBOURHOOD:
-        tl.store(norms + size + place, _rsqrt(slopes), mask=valid)
+        tl.store(norms + size + place, _rsqrt(slopes, _SLOPE_SMOOTHING), mask=valid)
 
 
 @triton.jit(do_not_specialize=['number', 'height', 'width'])
@@ -222,15 +222,15 @@ def step_kernel(z, new, first, second, norms, failed, w, data, m, count, rate, s
             incoming = d - value + vx * dx + vy * dy
             a, b = ux - vx, uy - vy
             if kind == _NLTGV:
-                outgoing = forth * outgoing * _rsqrt(outgoing * outgoing)
-                incoming = back * incoming * _rsqrt(incoming * incoming)
-                sx += (forth + back) * a * _rsqrt(a * a)
-                sy += (forth + back) * b * _rsqrt(b * b)
+                outgoing = forth * outgoing * _rsqrt(outgoing * outgoing, _SMOOTHING)
+                incoming = back * incoming * _rsqrt(incoming * incoming, _SMOOTHING)
+                sx += (forth + back) * a * _rsqrt(a * a, _SLOPE_SMOOTHING)
+                sy += (forth + back) * b * _rsqrt(b * b, _SLOPE_SMOOTHING)
             else:
                 outgoing = forth * forth * outgoing * norm
                 incoming = back * back * incoming * tl.load(
                     norms + other, mask=inside, other=0.0)
-                factor = (forth + back) * _rsqrt(a * a + b * b)
+                factor = (forth + back) * _rsqrt(a * a + b * b, _SLOPE_SMOOTHING)
                 if kind == _NEIGHBOURHOOD:
                     factor = forth * forth * slope_norm + back * back * tl.load(
                         norms + size + other, mask=inside, other=0.0)
@@ -240,7 +240,7 @@ def step_kernel(z, new, first, second, norms, failed, w, data, m, count, rate, s
             gx -= outgoing * dx
             gy -= outgoing * dy
     e = d - tl.load(data + place, mask=valid, other=0.0)
-    gd = tl.load(m + place, mask=valid, other=0.0) * e * _rsqrt(e * e) + lam * gd
+    gd = tl.load(m + place, mask=valid, other=0.0) * e * _rsqrt(e * e, _SMOOTHING) + lam * gd
     steps = tl.load(count) + number + 1
     one = (1.0 / (1.0 - tl.exp(steps * _LOG_BETA1))).to(tl.float32)  # free of the bias of
     two = (1.0 / (1.0 - tl.exp(steps * _LOG_BETA2))).to(tl.float32)  # moments that began at 0
@@ -288,19 +288,20 @@ def energy_kernel(z, w, data, m, parts, lam, alpha, height, width, reach: tl.con
             a = tl.load(z + size + other, mask=inside, other=0.0) - ux
             b = tl.load(z + 2 * size + other, mask=inside, other=0.0) - uy
             if kind == _NLTGV:
-                residuals += forth * _norm(r * r)
-                slopes += forth * (_norm(a * a) + _norm(b * b))
+                residuals += forth * _norm(r * r, _SMOOTHING)
+                slopes += forth * (
+                    _norm(a * a, _SLOPE_SMOOTHING) + _norm(b * b, _SLOPE_SMOOTHING))
             else:
                 residuals += forth * forth * r * r
                 if kind == _PLANAR:
-                    slopes += forth * _norm(a * a + b * b)
+                    slopes += forth * _norm(a * a + b * b, _SLOPE_SMOOTHING)
                 else:
                     slopes += forth * forth * (a * a + b * b)
     if kind != _NLTGV:
-        residuals = _norm(residuals)
+        residuals = _norm(residuals, _SMOOTHING)
     if kind == _NEIGHBOURHOOD:
-        slopes = _norm(slopes)
+        slopes = _norm(slopes, _SLOPE_SMOOTHING)
     e = d - tl.load(data + place, mask=valid, other=0.0)
-    total = tl.load(m + place, mask=valid, other=0.0) * _norm(e * e)
+    total = tl.load(m + place, mask=valid, other=0.0) * _norm(e * e, _SMOOTHING)
     total += lam * (residuals + alpha * slopes)
     tl.store(parts + tl.program_id(0), tl.sum(tl.where(valid, total, 0.0), axis=0))

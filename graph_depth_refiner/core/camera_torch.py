@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from graph_depth_refiner.frame import Intrinsics
@@ -34,3 +36,24 @@ def plane_vectors(planes: torch.Tensor, intrinsics: Intrinsics) -> torch.Tensor:
     d, ux, uy = planes  # H W each
     x, y = pixel_offsets(d, intrinsics)
     return torch.stack((intrinsics.fx * ux, intrinsics.fy * uy, d - ux * x - uy * y))
+
+
+def flow(positive_median: Callable[[torch.Tensor], torch.Tensor], known: float,
+         motion: torch.Tensor, intrinsics: Intrinsics, d: torch.Tensor) -> torch.Tensor:
+    """
+    Return by how many pixels a motion, 4 4, moves the image of typical inverse depth d, H W.
+
+    The host has it already (`camera.image_flow`); as a number of the device it need not be
+    copied there, and the launches of a frame are the same whatever the motion is.
+    """
+    height, width = d.shape
+    k, kind, device = intrinsics, motion.dtype, motion.device
+    # rays times the focal lengths, from the principal point on
+    x = torch.linspace(-k.cx, width - 1 - k.cx, 9, dtype=kind, device=device).expand(7, 9)
+    y = torch.linspace(
+        -k.cy, height - 1 - k.cy, 7, dtype=kind, device=device)[:, None].expand(7, 9)
+    a, b, c = (motion[:3, 0] / k.fx, motion[:3, 1] / k.fy,
+               torch.addcmul(motion[:3, 2], positive_median(d), motion[:3, 3]))
+    moved = a[:, None, None] * x + b[:, None, None] * y + c[:, None, None]  # 3 7 9
+    ahead = moved[2].clamp(min=1e-6)
+    return torch.hypot(k.fx * moved[0] / ahead - x, k.fy * moved[1] / ahead - y).median()

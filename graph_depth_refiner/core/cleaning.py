@@ -43,15 +43,22 @@ COVERED = 0.5  # share of a solved pixel that must be measured for it to be reli
 FILLED_VOTE = 0.6  # of a measured plane's vote, in the joint medians of planes
 
 
+def is_on(config: RefinerConfig) -> bool:
+    """Tell whether anything is cleaned or filled."""
+    cleaning = config.cleaning
+    return bool(cleaning.least_confidence or cleaning.speckle_area or cleaning.visible
+                or cleaning.joint_median or config.holes.fill == 'all')
+
+
 def clean(k: Kernels, level: Level, guide: Guide, config: RefinerConfig) -> Level:
     """Return the level with better inverse depth; filled values have 0 frames behind them."""
     cleaning, fill = config.cleaning, config.holes.fill == 'all'
-    if not (cleaning.least_confidence or cleaning.speckle_area or cleaning.visible
-            or cleaning.joint_median or fill):
+    if not is_on(config):
         return level
     # what is connected and what is hidden is found on the host: a device waits here
-    pixel = PIXEL * float(level.unit)
-    z, frames = k.numpy(level.d) * np.float32(1 / pixel), k.numpy(level.frames)  # H W
+    (d, frames), (unit,) = k.fetch((level.d, level.frames), (level.unit,))  # H W each
+    pixel = PIXEL * unit
+    z = d * np.float32(1 / pixel)
     color = three_channels(k, guide)
     reliable = reliable_pixels(z, frames, guide.scale, config)
     # holes are filled in pixels of the solved level, which gaps and steps are compared in

@@ -28,7 +28,15 @@ from graph_depth_refiner.core.jit.simd import (
     spread_run,
     sum_run,
 )
-from graph_depth_refiner.core.rows_numba import NEIGHBOURHOOD, NLTGV, SMOOTH, SMOOTH2, step_to
+from graph_depth_refiner.core.rows_numba import (
+    NEIGHBOURHOOD,
+    NLTGV,
+    SLOPE_SMOOTH,
+    SLOPE_SMOOTH2,
+    SMOOTH,
+    SMOOTH2,
+    step_to,
+)
 
 
 def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> float:
@@ -45,6 +53,13 @@ def _norm(squares):
     """Return the smoothed norms of which the squares are given."""
     squares = squares + spread_run(SMOOTH2)
     return squares * inverse_root(squares) - spread_run(SMOOTH)
+
+
+@njit(**INLINE)
+def _slope_norm(squares):
+    """Return the same of differences of slopes."""
+    squares = squares + spread_run(SLOPE_SMOOTH2)
+    return squares * inverse_root(squares) - spread_run(SLOPE_SMOOTH)
 
 
 @njit(parallel=True, **FUSED)
@@ -84,14 +99,14 @@ def _terms(z, w, y, x, r, regulariser):
         ex, ey = load_run(z[1, row], j) - ui, load_run(z[2, row], j) - vi
         if regulariser == NLTGV:
             residual_norm = residual_norm + wij * _norm(e * e)
-            slope_norm = slope_norm + wij * (_norm(ex * ex) + _norm(ey * ey))
+            slope_norm = slope_norm + wij * (_slope_norm(ex * ex) + _slope_norm(ey * ey))
         else:
             residual_norm = residual_norm + wij * wij * e * e
             square = ex * ex + ey * ey
             slope_norm = slope_norm + wij * (
-                wij * square if regulariser == NEIGHBOURHOOD else _norm(square))
+                wij * square if regulariser == NEIGHBOURHOOD else _slope_norm(square))
     if regulariser != NLTGV:
         residual_norm = _norm(residual_norm)
     if regulariser == NEIGHBOURHOOD:
-        slope_norm = _norm(slope_norm)
+        slope_norm = _slope_norm(slope_norm)
     return residual_norm, slope_norm

@@ -20,29 +20,29 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import pad
 
-from graph_depth_refiner.core.energy import SMOOTHING
+from graph_depth_refiner.core.energy import SLOPE_SMOOTHING, SMOOTHING
 from graph_depth_refiner.core.patch_graph import offsets, window_of
 
 
-def energy(z, w, d, m, lam: float, alpha: float, regularr: str) -> torch.Tensor:
+def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> torch.Tensor:
     """Return the energy of the planes."""
     data = (m * norm((z[0] - d).square())).sum()
     residual, slope = torch.zeros_like(d), torch.zeros_like(d)  # H W
     for o, dy, dx, other in neighbours(z, w):
         r = other[0] - z[0] - z[1] * dx - z[2] * dy
         slope_change = other[1:] - z[1:]  # 2 H W
-        if regularr == 'nltgv':
+        if regulariser == 'nltgv':
             residual = residual + w[o] * norm(r.square())
-            slope = slope + w[o] * norm(slope_change.square()).sum(dim=0)
+            slope = slope + w[o] * norm(slope_change.square(), SLOPE_SMOOTHING).sum(dim=0)
         else:
             residual = residual + (w[o] * r).square()
             square = slope_change.square().sum(dim=0)
-            slope = slope + (w[o] * norm(square) if regularr == 'planar'
+            slope = slope + (w[o] * norm(square, SLOPE_SMOOTHING) if regulariser == 'planar'
                              else w[o].square() * square)
-    if regularr != 'nltgv':
+    if regulariser != 'nltgv':
         residual = norm(residual)
-    if regularr == 'neighbourhood':
-        slope = norm(slope)
+    if regulariser == 'neighbourhood':
+        slope = norm(slope, SLOPE_SMOOTHING)
     return data + lam * (residual.sum() + alpha * slope.sum())
 
 
@@ -58,14 +58,14 @@ def gradient(z, w, back, d, m, lam: float, alpha: float, regulariser: str) -> to
     return torch.stack((data + lam * residual_part[0], *slopes))
 
 
-def norm(square: torch.Tensor) -> torch.Tensor:
+def norm(square: torch.Tensor, smoothing: float = SMOOTHING) -> torch.Tensor:
     """Return the smoothed norm of which the square is given."""
-    return square / (torch.sqrt(square + SMOOTHING ** 2) + SMOOTHING)
+    return square / (torch.sqrt(square + smoothing ** 2) + smoothing)
 
 
-def inverse(square: torch.Tensor) -> torch.Tensor:
+def inverse(square: torch.Tensor, smoothing: float = SMOOTHING) -> torch.Tensor:
     """Return the factor from a vector to the gradient of its smoothed norm."""
-    return torch.rsqrt(square + SMOOTHING ** 2)
+    return torch.rsqrt(square + smoothing ** 2)
 
 
 def neighbours(values, w) -> Iterator[tuple[int, int, int, torch.Tensor]]:
@@ -86,7 +86,7 @@ def _planar_gradient(z, w, back, regulariser):
         residual_norm = residual_norm + (w[o] * r).square()
         if regulariser == 'neighbourhood':
             slope_norm = slope_norm + w[o].square() * (other[1:] - z[1:]).square().sum(dim=0)
-    residual_norm, slope_norm = inverse(residual_norm), inverse(slope_norm)
+    residual_norm, slope_norm = inverse(residual_norm), inverse(slope_norm, SLOPE_SMOOTHING)
     residual_part, slope_part = torch.zeros_like(z), torch.zeros_like(z[1:])
     for o, dy, dx, other in neighbours(torch.cat((z, residual_norm[None], slope_norm[None])), w):
         outgoing = w[o].square() * (other[0] - z[0] - z[1] * dx - z[2] * dy) * residual_norm
@@ -97,7 +97,8 @@ def _planar_gradient(z, w, back, regulariser):
         if regulariser == 'neighbourhood':
             factor = w[o].square() * slope_norm + back[o].square() * other[4]
         else:
-            factor = (w[o] + back[o]) * inverse(difference.square().sum(dim=0))
+            factor = (w[o] + back[o]) * inverse(
+                difference.square().sum(dim=0), SLOPE_SMOOTHING)
         slope_part = slope_part + factor * difference
     return residual_part, slope_part
 
@@ -113,5 +114,6 @@ def _nltgv_gradient(z, w, back):
         residual_part = residual_part + torch.stack(
             (incoming - outgoing, -dx * outgoing, -dy * outgoing))
         difference = z[1:] - other[1:]
-        slope_part = slope_part + (w[o] + back[o]) * difference * inverse(difference.square())
+        slope_part = slope_part + (w[o] + back[o]) * difference * inverse(
+            difference.square(), SLOPE_SMOOTHING)
     return residual_part, slope_part

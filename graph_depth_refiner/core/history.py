@@ -57,10 +57,13 @@ class History:
     @classmethod
     def of(cls, obs: Observation, guide: Guide, graph: CachedGraph, present: Present,
            level: Level, large: Array, solution: Solution) -> History:
-        """Keep what the next frame may use of this one; `large` are the planes, 3 H W."""
-        planes = large + 0  # a copy in numpy and torch alike
-        planes[0] = present.d
-        return cls(planes, present.frames, obs.grey, solution.x, level.frames, guide.grey,
+        """
+        Keep what the next frame may use of this one.
+
+        `large` are the planes, 3 H W; their inverse depth makes room for the running mean.
+        """
+        large[0] = present.d
+        return cls(large, present.frames, obs.grey, solution.x, level.frames, guide.grey,
                    obs.intrinsics, obs.stamp, obs.pose, present.motion, solution.memory,
                    graph)
 
@@ -102,7 +105,8 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
         matrix, flow = None, 0.0  # as it is: no cracks to close, and no holes
     else:
         warped = k.warp(*warped, matrix, obs.intrinsics)
-    if noise.frames == 0 and not noise.fixed:  # nothing is gated by a guess
+        flow = k.flow(flow, matrix, obs.intrinsics, obs.d)
+    if noise.is_guess and not noise.fixed:  # nothing is gated by a guess
         noise = k.learn_noise(noise, obs.d, obs.m, warped[0][0], warped[1], np.inf)
     fused = temporal.fuse(k, obs, warped, noise, flow, config.temporal.evidence_limit)
 

@@ -48,6 +48,9 @@ RIM_CAUTION = 0.1 * (2 * RIM_ROWS + 1) * sum(k * k for k in range(1, RIM_SPAN + 
 COLOR_FADE = 0.1  # sum of the differences of the channels, in [0, 1] each
 DISTANCE_FADE = 60.0  # px
 NEGLIGIBLE = 1e-12
+# Share of the weight by which a weighted median is reached: half but for rounding, so that of
+# values with equal weights it is the same one wherever it is computed.
+HALF = 0.5 - 1e-5
 # Where mean and median of what is seen around are far apart it is undecided: nearer to the mean
 # the error is smaller than with the wrong choice.
 UNDECIDED = 6.0  # units

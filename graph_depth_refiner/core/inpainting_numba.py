@@ -24,6 +24,7 @@ from graph_depth_refiner.core.inpainting import (
     COLOR_FADE,
     DIRECTIONS,
     DISTANCE_FADE,
+    HALF,
     NEGLIGIBLE,
     OCCLUSION_GAP,
     OCCLUSION_SLACK,
@@ -201,6 +202,6 @@ def weighted_median(values, weights, count):
     below = np.float32(0)
     for a in range(count):
         below += weights[a]
-        if 2 * below >= total:
+        if below >= np.float32(HALF) * total:
             return values[a]
     return values[count - 1]

@@ -105,7 +105,7 @@ def weighted_median(values: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
     """Return the first value, in their order, by which half of the weight is reached; or 0."""
     order = torch.where(weights > 0, values, torch.inf).sort(dim=0, stable=True).indices
     reached = weights.gather(0, order).cumsum(dim=0)
-    at = (2 * reached >= reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
+    at = (reached >= stage.HALF * reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
     median = values.gather(0, order).gather(0, at)[0]
     return torch.where(reached[-1] > 0, median, 0)
 

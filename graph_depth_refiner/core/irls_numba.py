@@ -39,6 +39,7 @@ from graph_depth_refiner.core.rows_numba import (
     NLTGV,
     residual_norms,
     slope_norms,
+    SLOPE_SMOOTH2,
     SMOOTH2,
     step_to,
     wide_enough,
@@ -207,7 +208,7 @@ def _turn_weights(z, w, y, x, r, alpha, regulariser, inverse, slope_weight):
     edges, height, width = w.shape
     s = U(x + r)
     ui, vi = load_run(z[1, y + r], s), load_run(z[2, y + r], s)
-    small, by = spread_run(SMOOTH2), spread_run(alpha)
+    small, by = spread_run(SLOPE_SMOOTH2), spread_run(alpha)
     for half in range(edges // 2):
         o = half + edges // 2
         dy, dx = step_to(o, edges, r)

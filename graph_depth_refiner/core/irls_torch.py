@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import torch
 
+from graph_depth_refiner.core.energy import SLOPE_SMOOTHING
 from graph_depth_refiner.core.energy_torch import energy as _energy
 from graph_depth_refiner.core.energy_torch import inverse, neighbours
 from graph_depth_refiner.core.patch_graph_torch import transpose
@@ -102,13 +103,14 @@ def weigh(state: State) -> System:
         slope_norm += w[o].square() * difference.sum(dim=0)
         if terms.regulariser == 'nltgv':
             residual_weight[o] = w[o] * inverse(residual)
-            slope_weight[o] = (w[o] + state.back[o]) * inverse(difference)
+            slope_weight[o] = (w[o] + state.back[o]) * inverse(difference, SLOPE_SMOOTHING)
         else:
-            slope_weight[o] = (w[o] + state.back[o]) * inverse(difference.sum(dim=0))
+            slope_weight[o] = (w[o] + state.back[o]) * inverse(
+                difference.sum(dim=0), SLOPE_SMOOTHING)
     if terms.regulariser != 'nltgv':
         residual_weight = w.square() * inverse(residual_norm)
     if terms.regulariser == 'neighbourhood':
-        share = w.square() * inverse(slope_norm)  # O H W
+        share = w.square() * inverse(slope_norm, SLOPE_SMOOTHING)  # O H W
         slope_weight = (share + transpose(share))[:, None].expand_as(slope_weight)
     residual_weight = terms.lam * residual_weight
     slope_weight = terms.lam * terms.alpha * slope_weight

@@ -18,6 +18,7 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
+from graph_depth_refiner.core.inpainting import HALF
 from graph_depth_refiner.core.inpainting_numba import weighted_median
 from graph_depth_refiner.core.jit.fast_exp import fading
 from graph_depth_refiner.core.jit.options import FUSED, ONE, U, ZERO
@@ -142,6 +143,6 @@ def _plane_median(planes, weight, color, y, x, stride, fade, values, weights, pl
     below = ZERO
     for k in range(count):
         below += weights[k]
-        if 2 * below >= total:
+        if below >= np.float32(HALF) * total:
             return k
     return count - 1

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import torch
 
+from graph_depth_refiner.core.inpainting import HALF
 from graph_depth_refiner.core.joint_median import PLANE_SIDE, SIDE
 from graph_depth_refiner.core.neighbours_torch import inside
 
@@ -46,7 +47,7 @@ def weighted_median(values: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
     """Return the first value, in their order, by which half of the weight is reached."""
     ordered, order = torch.sort(values, dim=0, stable=True)
     reached = torch.cumsum(torch.gather(weights, 0, order), dim=0)
-    at = (2 * reached >= reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
+    at = (reached >= HALF * reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
     return torch.gather(ordered, 0, at)[0]
 
 
@@ -68,6 +69,6 @@ def joint_plane_median(planes: torch.Tensor, weight: torch.Tensor, color: torch.
     candidates, weights = torch.stack(all_planes), torch.stack(all_weights)  # N 3 H W, N H W
     order = torch.sort(candidates[:, 0], dim=0, stable=True).indices
     reached = torch.cumsum(torch.gather(weights, 0, order), dim=0)
-    first = (2 * reached >= reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
+    first = (reached >= HALF * reached[-1]).to(torch.uint8).argmax(dim=0, keepdim=True)
     at = torch.gather(order, 0, first)[:, None].expand(1, 3, -1, -1)
     return torch.where(weight < 1, torch.gather(candidates, 0, at)[0], planes)

@@ -49,6 +49,8 @@ _LOG = logging.getLogger(__name__)
 _failed: set[str] = set()  # devices that Triton could not compile for
 # A CUDA device shows as one of these: looking is free, importing torch takes seconds.
 _NODES = ('/dev/nvidia0', '/dev/nvidiactl', '/dev/nvhost-gpu', '/dev/dxg')
+# What torch, its solver of equations, and Triton write where a device is full or lost.
+_DEVICE_FAILURES = ('CUDA error', 'CUDA driver error', 'cusolver error', 'Triton Error [CUDA]')
 
 
 class Adam(Protocol):
@@ -114,7 +116,7 @@ class Fuse(Protocol):
     """The running mean with the history, its frames, the history, and counts; see `temporal`."""
 
     def __call__(self, d: Array, m: Array, grey: Array, planes: Array, frames: Array,
-                 seen: Array, bias: Array, noise: NoiseModel, flow: float, limit: float,
+                 seen: Array, bias: Array, noise: NoiseModel, flow: Number, limit: float,
                  means: float) -> tuple[Array, Array, Array, Array]: ...
 
 
@@ -141,7 +143,7 @@ class Kernels(NamedTuple):
     learn_noise: Callable[[NoiseModel, Array, Array, Array, Array, float], NoiseModel]
     # resolution
     merge_blocks: Callable[[Array, Array, float], tuple[Array, Array]]
-    upsample_planes: Callable[[Array, Array, Array, Array, int], Array]
+    upsample_planes: Callable[[Array, Array, Array, Array, NoiseModel, Number, int], Array]
     predict_by_color: Callable[[Array, Array, Array, Array, int, float, float], Array]
     fillable: Callable[[Array, Array, Number, RefinerConfig], Array]
     median3: Callable[[Array], Array]
@@ -169,8 +171,10 @@ class Kernels(NamedTuple):
     search_motion: Callable[[Alignment, Array, tuple, float, bool], Array]
     warp: Callable[
         [Array, Array, Array, Array, Intrinsics], tuple[Array, Array, Array]]
+    # of the image in pixels: as the host knows it, or once more by a motion and inverse depth
+    flow: Callable[[float, Array, Intrinsics, Array], Number]
     bias_sums: Callable[[Array, Array, Array, Array, NoiseModel], Array]
-    bias_field: Callable[[Array, float], Array]
+    bias_field: Callable[[Array, Number], Array]
     fuse: Fuse
     # minimisation
     gate_depth_edges: Callable[[Array, Array, float], Array]
@@ -259,6 +263,7 @@ def numba_kernels() -> Kernels:
         normal_equations=odometry_numba.normal_equations,
         search_motion=partial(odometry.search_motion, odometry_numba.normal_equations),
         warp=warping_numba.warp,
+        flow=lambda flow, motion, intrinsics, d: flow,
         bias_sums=temporal_numba.bias_sums,
         bias_field=temporal.bias_field,
         fuse=temporal_numba.fuse,
@@ -277,6 +282,7 @@ def torch_kernels(device: str) -> Kernels:
     from graph_depth_refiner.core import (
         adam_torch,
         atrous_torch,
+        camera_torch,
         downsampling_torch,
         edge_gating_torch,
         filters_torch,
@@ -351,6 +357,7 @@ def torch_kernels(device: str) -> Kernels:
         normal_equations=odometry_torch.normal_equations,
         search_motion=odometry_torch.search_motion,
         warp=warping_torch.warp,
+        flow=partial(camera_torch.flow, statistics_torch.positive_median),
         bias_sums=temporal_torch.bias_sums,
         bias_field=temporal_torch.bias_field,
         fuse=temporal_torch.fuse,
@@ -367,9 +374,11 @@ def triton_kernels(device: str) -> Kernels:
     from graph_depth_refiner.core import (
         adam_triton,
         atrous_triton,
+        camera_torch,
         downsampling_triton,
         edge_gating_triton,
         geodesic_fill_triton,
+        joint_median_triton,
         local_planes_triton,
         noise_triton,
         odometry_triton,
@@ -395,8 +404,10 @@ def triton_kernels(device: str) -> Kernels:
         fit_local_planes=local_planes_triton.fit_local_planes,
         atrous_pass=atrous_triton.atrous_pass,
         geodesic_fill=geodesic_fill_triton.geodesic_fill,
+        joint_plane_median=joint_median_triton.joint_plane_median,
         search_motion=odometry_triton.search_motion,
         warp=warping_triton.warp,
+        flow=partial(camera_torch.flow, statistics_triton.positive_median),
         bias_sums=temporal_triton.bias_sums,
         fuse=temporal_triton.fuse,
         gate_depth_edges=edge_gating_triton.gate_depth_edges,
@@ -463,13 +474,13 @@ def instead(choice: Choice, error: Exception) -> Choice | None:
 def is_device_failure(error: BaseException) -> bool:
     """Tell whether a device is out of memory or lost; by names, as torch need not be there."""
     return type(error).__name__ in ('OutOfMemoryError', 'AcceleratorError') or (
-        isinstance(error, RuntimeError) and 'CUDA error' in str(error))
+        isinstance(error, RuntimeError) and any(text in str(error) for text in _DEVICE_FAILURES))
 
 
 def is_compile_failure(error: BaseException) -> bool:
-    """Tell whether Triton, or the compiler of C that it calls, failed."""
+    """Tell whether Triton, or the compiler of C that it calls, failed, or cannot be imported."""
     return type(error).__module__.partition('.')[0] == 'triton' or isinstance(
-        error, subprocess.CalledProcessError) or 'C compiler' in str(error)
+        error, (subprocess.CalledProcessError, ImportError)) or 'C compiler' in str(error)
 
 
 def select(device: str = 'auto', backend: str = 'auto') -> Kernels:

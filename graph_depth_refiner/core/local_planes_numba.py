@@ -18,8 +18,9 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.core.jit.options import FUSED, U, ZERO
+from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
+    abs_run,
     choose_run,
     inverse_run,
     LANES,
@@ -40,52 +41,65 @@ _TABLE = np.exp(-0.5 * (_STEPS[:, None] ** 2 + _STEPS ** 2) / (FADE * RADIUS) **
 
 def first_slopes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray) -> np.ndarray:
     """Return slopes, 2 H W: of both sides where they agree, else of the flatter side."""
-    slopes = np.zeros((2, *d.shape), np.float32)
-    _first_slopes(d, weight, sigma, slopes)
-    return slopes
+    (z, w), wide = _padded(d, weight, REACH)
+    turn = np.zeros((len(d), wide), np.float32)
+    turn[:, :d.shape[1]] = _TURN * sigma
+    slopes = np.empty((2, *turn.shape), np.float32)
+    _first_slopes(z, w, turn, slopes)
+    return np.ascontiguousarray(slopes[:, :, :d.shape[1]])
+
+
+def _padded(d: np.ndarray, weight: np.ndarray, margin: int) -> tuple[np.ndarray, int]:
+    """Return both, 2 H W, with a margin of nothing around whole runs, and the width of these."""
+    height, columns = d.shape
+    wide = -(-columns // LANES) * LANES
+    padded = np.zeros((2, height + 2 * margin, wide + 2 * margin), np.float32)
+    inside = padded[:, margin:margin + height, margin:margin + columns]
+    inside[0], inside[1] = d, weight
+    return padded, wide
 
 
 @njit(parallel=True, **FUSED)
-def _first_slopes(d, weight, sigma, slopes):
-    height, width = d.shape
+def _first_slopes(z, w, turn, slopes):
+    height, wide = turn.shape
+    zero, half = spread_run(ZERO), spread_run(np.float32(0.5))
     for y in prange(height):
-        for x in range(width):
-            if weight[y, x] > ZERO:
-                for axis in range(2):
-                    sides = np.zeros(2, np.float32)
-                    known = 0
-                    for side in range(2):
-                        way = 2 * side - 1
-                        total = squares = ZERO
-                        for step in range(1, REACH + 1):
-                            v = y + way * step * axis
-                            u = x + way * step * (1 - axis)
-                            if v < 0 or u < 0 or v >= height or u >= width or weight[v, u] <= ZERO:
-                                break
-                            total += np.float32(step) * (d[v, u] - d[y, x])
-                            squares += np.float32(step * step)
-                        if squares > ZERO:
-                            sides[known] = np.float32(way) * total / squares
-                            known += 1
-                    if known == 2:
-                        if abs(sides[0] - sides[1]) < _TURN * sigma[y, x]:
-                            slopes[axis, y, x] = np.float32(0.5) * (sides[0] + sides[1])
-                        elif abs(sides[0]) < abs(sides[1]):
-                            slopes[axis, y, x] = sides[0]
-                        else:
-                            slopes[axis, y, x] = sides[1]
-                    else:
-                        slopes[axis, y, x] = sides[0]
+        for first in range(0, wide, LANES):
+            x = U(first)
+            known = less_run(zero, load_run(w[y + REACH], U(first + REACH)))
+            for axis in range(2):
+                before, has_before = _slope_of_side(z, w, y, first, axis, -1)
+                after, has_after = _slope_of_side(z, w, y, first, axis, 1)
+                flatter = choose_run(
+                    less_run(abs_run(before), abs_run(after)), before, after)
+                alike = less_run(abs_run(before - after), load_run(turn[y], x))
+                slope = choose_run(alike, half * (before + after), flatter)
+                slope = choose_run(has_before, choose_run(has_after, slope, before), after)
+                store_run(slopes[axis, y], x, choose_run(known, slope, zero))
+
+
+@njit(**INLINE)
+def _slope_of_side(z, w, y, first, axis, way):
+    """Return the slopes of what is known on one side, up to the first gap, and where any is."""
+    here = load_run(z[y + REACH], U(first + REACH))
+    total = spread_run(ZERO)
+    squares, known = total, spread_run(ONE)
+    for step in range(1, REACH + 1):
+        row = y + REACH + way * step * axis
+        x = U(first + REACH + way * step * (1 - axis))
+        known = known * less_run(spread_run(ZERO), load_run(w[row], x))
+        total = total + known * spread_run(np.float32(step)) * (load_run(z[row], x) - here)
+        squares = squares + known * spread_run(np.float32(step * step))
+    slope = spread_run(np.float32(way)) * total \
+        * inverse_run(choose_run(squares, squares, spread_run(ONE)))
+    return slope, squares
 
 
 def fit_local_planes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray, slopes: np.ndarray
                      ) -> np.ndarray:
     """Return the plane, 3 H W, fitted around every pixel whose weight is not 0."""
     height, columns = d.shape
-    wide = -(-columns // LANES) * LANES
-    padded = np.zeros((2, height + 2 * RADIUS, wide + 2 * RADIUS), np.float32)
-    inside = padded[:, RADIUS:RADIUS + height, RADIUS:RADIUS + columns]
-    inside[0], inside[1] = d, weight
+    padded, wide = _padded(d, weight, RADIUS)
     start = np.zeros((3, height, wide), np.float32)
     start[:2, :, :columns] = slopes
     start[2, :, :columns] = np.float32(1 / WIDTH) / np.maximum(sigma, _NOTHING)

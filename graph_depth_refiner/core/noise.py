@@ -83,6 +83,11 @@ class NoiseModel:
     frames: Number = 0.0  # residuals of so many frames stand behind it
     fixed: bool = False  # matchers err in patches, not by a variance: nothing is learned
 
+    @property
+    def is_guess(self) -> bool:
+        """Tell whether no frame stands behind it; a count that a device keeps is above 0."""
+        return isinstance(self.frames, float) and self.frames == 0
+
     def sigma(self, d: float) -> float:
         """Return the standard deviation at an inverse depth."""
         return self.floor + self.share * d

@@ -201,6 +201,11 @@ def align(k: Kernels, past: Aligned, now: Target, guess: Array | None) -> Motion
     return motion
 
 
+def search_widely(k: Kernels, past: Aligned, now: Target) -> Motion:
+    """Search for a motion coarse to fine, from a camera at rest on."""
+    return _searched(k, _alignment(k, past, now), k.motion(np.eye(4)), PLAN, np.inf)
+
+
 def _alignment(k: Kernels, past: Aligned, now: Target) -> Alignment:
     steady = past.frames * (past.frames >= STEADY * k.positive_median(past.frames))  # H W
     return Alignment(past, steady, now, k.positive_median(past.planes[0]),

@@ -45,7 +45,7 @@ class Results(NamedTuple):
     history_frames: float
     hit_rate: float
     deviation: tuple[float, float]  # floor and share of the noise
-    noise: NoiseModel  # with the count of its frames known
+    noise: NoiseModel  # its count of frames stays on the device, unless it is 0
 
 
 def results_of(k: Kernels, planes: Array, obs: Observation, present: Present,
@@ -61,7 +61,8 @@ def results_of(k: Kernels, planes: Array, obs: Observation, present: Present,
     arrays, found = k.fetch(described, numbers)
     finite, worse, floor, share, frames, iterations, energy, kept, behind, hits = found
     return Results(arrays, solution.ended(finite > 0, worse > 0), int(iterations), energy, kept,
-                   behind, hits, (floor, share), replace(noise, frames=frames))
+                   behind, hits, (floor, share),
+                   noise if frames > 0 else replace(noise, frames=0.0))
 
 
 def to_refined(found: Results, present: Present) -> Refined:
@@ -78,7 +79,7 @@ def as_input(k: Kernels, frame: Frame, obs: Observation, planes: Array, present:
              found: Results) -> Refined:
     """Return the measurement as it came, no pixel moved or filled, and normals as they are."""
     valid = k.numpy(obs.m) > 0  # a depth of no confidence is none
-    normals = camera.normals(k.numpy(planes), obs.intrinsics).astype(np.float32)
+    normals = camera.normals(k.numpy(planes), obs.intrinsics).astype(np.float32, order='C')
     normals[~valid] = np.nan
     return Refined(
         np.where(valid, frame.depth, np.nan).astype(np.float32), normals,

@@ -25,7 +25,7 @@ from numba import njit
 import numpy as np
 
 from graph_depth_refiner.core.adam import BETA1, BETA2, EPSILON
-from graph_depth_refiner.core.energy import REGULARISERS, SMOOTHING
+from graph_depth_refiner.core.energy import REGULARISERS, SLOPE_SMOOTHING, SMOOTHING
 from graph_depth_refiner.core.jit.options import INLINE, LIMIT, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
     abs_run,
@@ -46,6 +46,8 @@ PLANAR, NLTGV, NEIGHBOURHOOD = range(len(REGULARISERS))
 
 SMOOTH = np.float32(SMOOTHING)
 SMOOTH2 = np.float32(SMOOTHING * SMOOTHING)
+SLOPE_SMOOTH = np.float32(SLOPE_SMOOTHING)
+SLOPE_SMOOTH2 = np.float32(SLOPE_SMOOTHING * SLOPE_SMOOTHING)
 
 
 def wide_enough(*arrays: np.ndarray) -> list[np.ndarray]:
@@ -130,7 +132,7 @@ def slope_norms(z, w, y, r, inverse):
         x = min(start, width - LANES)
         s = U(x + r)
         ui, vi = load_run(ux, s), load_run(uy, s)
-        squares = spread_run(SMOOTH2)
+        squares = spread_run(SLOPE_SMOOTH2)
         for o in range(w.shape[0]):
             dy, dx = step_to(o, w.shape[0], r)
             wij = load_run(w[U(o), U(y)], U(x))
@@ -181,7 +183,8 @@ def planar(z, w, y, r, alpha, outgoing, residual_norm, slope_norm, neighbourhood
                     k = wij * wij * load_run(slope_norm_i, s) \
                         + wji * wji * load_run(slope_norm_j, j)
                 else:
-                    k = (wij + wji) * inverse_root(ex * ex + ey * ey + spread_run(SMOOTH2))
+                    k = (wij + wji) * inverse_root(
+                        ex * ex + ey * ey + spread_run(SLOPE_SMOOTH2))
                 gx = gx + k * ex
                 gy = gy + k * ey
                 o += 1
@@ -197,6 +200,7 @@ def nltgv(z, w, y, r, alpha, g):
     edges, height, width = w.shape
     d, ux, uy = z[0, y + r], z[1, y + r], z[2, y + r]
     small, by = spread_run(SMOOTH2), spread_run(alpha)
+    slope_small = spread_run(SLOPE_SMOOTH2)
     for start in range(0, width, LANES):
         x = min(start, width - LANES)
         s = U(x + r)
@@ -223,8 +227,8 @@ def nltgv(z, w, y, r, alpha, g):
             ex = ui - uj
             ey = vi - vj
             k = by * (wij + wji)
-            gx = gx + k * ex * inverse_root(ex * ex + small) - e * fx
-            gy = gy + k * ey * inverse_root(ey * ey + small) - e * fy
+            gx = gx + k * ex * inverse_root(ex * ex + slope_small) - e * fx
+            gy = gy + k * ey * inverse_root(ey * ey + slope_small) - e * fy
         store_run(g[0], s, gd)
         store_run(g[1], s, gx)
         store_run(g[2], s, gy)

@@ -73,7 +73,7 @@ class Fused:
 
 
 def fuse(k: Kernels, obs: Observation, warped: tuple[Array, Array, Array], noise: NoiseModel,
-         flow: float, limit: float) -> Fused:
+         flow: Number, limit: float) -> Fused:
     """
     Return the running mean of the measurement and the warped history.
 
@@ -98,7 +98,7 @@ def bias_field(sums: np.ndarray, flow: float) -> np.ndarray:
     return (gain * known * total / np.maximum(count, 1e-6)).astype(np.float32)
 
 
-def unseen_share(flow: float) -> float:
+def unseen_share(flow: Number) -> Number:
     """Return the share of its weight that a history keeps where nothing was measured."""
     return UNSEEN_SHARE / (1 + flow / UNSEEN_FLOW)
 

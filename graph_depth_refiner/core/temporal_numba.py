@@ -11,7 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Fusion of a frame with the warped history: CPU kernels."""
+"""
+Fusion of a frame with the warped history: CPU kernels.
+
+Rows are taken in runs; the last run of a row overlaps the one before. Narrower images are
+padded by columns that nothing is known of.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +25,27 @@ import numpy as np
 
 from graph_depth_refiner.core import temporal
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
+from graph_depth_refiner.core.jit.simd import (
+    abs_run,
+    at_most_run,
+    choose_run,
+    inside_run,
+    inverse_run,
+    LANES,
+    least_run,
+    less_run,
+    load_bytes,
+    load_run,
+    most_run,
+    root_run,
+    spread_run,
+    store_run,
+    sum_run,
+)
 from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.rows_numba import wide_enough
 
-_BLOCK = temporal.BLOCK
+_BLOCK, _REACH, _IMAGE_REACH = temporal.BLOCK, temporal.REACH, temporal.IMAGE_REACH
 _BIAS_GATE, _GATE, _CLIP = (
     np.float32(one) for one in (temporal.BIAS_GATE, temporal.GATE, temporal.CLIP))
 _MISPLACED = np.float32(temporal.MISPLACED)
@@ -30,151 +53,199 @@ _OUTLIER = np.float32(temporal.OUTLIER_SHARE)
 _EXPECTED = np.float32(temporal.EXPECTED)
 _LEAST = np.float32(temporal.LEAST_FRAMES)
 _MEAN, _MISFIT, _IMAGE = temporal.MEAN, temporal.MISFIT, temporal.IMAGE
-_REACHES = (temporal.REACH, temporal.REACH, temporal.REACH, temporal.IMAGE_REACH)
 _STEEPEST = np.float32(temporal.STEEPEST)
 _LEAST_WEIGHT = np.float32(temporal.LEAST_WEIGHT)
-# The sums along a row are written out for these reaches; unsigned indices are fast.
-_1, _2, _3, _4 = (np.uint64(one) for one in (1, 2, 3, 4))
+_FEW = np.float32(25e-6)  # pixels of a window, so that none is no division by 0
+_BAND = 24  # rows that are fused together; those around a band are prepared twice
 
 
 def bias_sums(d: np.ndarray, m: np.ndarray, planes: np.ndarray, frames: np.ndarray,
               noise: NoiseModel) -> np.ndarray:
     """Return sums of relative residuals that may be bias, and their count, by blocks."""
     sums = np.zeros((2, -(-d.shape[0] // _BLOCK), -(-d.shape[1] // _BLOCK)), np.float32)
-    _bias_sums(d, m, planes[0], frames, np.float32(noise.floor), np.float32(noise.share), sums)
+    _bias_sums(*wide_enough(d, m, planes[0], frames), np.float32(noise.floor),
+               np.float32(noise.share), d.shape[1], sums)
     return sums
 
 
 @njit(parallel=True, **FUSED)
-def _bias_sums(d, m, value, frames, floor, share, sums):
+def _bias_sums(d, m, value, frames, floor, share, columns, sums):
     height, width = d.shape
+    zero, one = spread_run(ZERO), spread_run(ONE)
     for row in prange(sums.shape[1]):
+        lines = np.zeros((2, width), np.float32)
         for y in range(row * _BLOCK, min(height, (row + 1) * _BLOCK)):
-            for x in range(width):
-                if m[y, x] > ZERO and frames[y, x] > ZERO:
-                    r = d[y, x] - value[y, x]
-                    sigma = (floor + share * d[y, x]) * np.sqrt(ONE + ONE / max(frames[y, x], ONE))
-                    if abs(r) < _BIAS_GATE * sigma:
-                        sums[0, row, x // _BLOCK] += r / value[y, x]
-                        sums[1, row, x // _BLOCK] += ONE
+            for start in range(0, width, LANES):
+                x = U(min(start, width - LANES))
+                now, old, n = load_run(d[y], x), load_run(value[y], x), load_run(frames[y], x)
+                r = now - old
+                sigma = (spread_run(floor) + spread_run(share) * now) \
+                    * root_run(one + inverse_run(most_run(n, one)))
+                counts = less_run(zero, load_run(m[y], x)) * less_run(zero, n) \
+                    * less_run(abs_run(r), spread_run(_BIAS_GATE) * sigma)
+                counts = inside_run(counts, np.int32(x) - np.int32(start), np.int32(LANES))
+                store_run(lines[0], x, load_run(lines[0], x) + choose_run(
+                    counts, r * inverse_run(old), zero))
+                store_run(lines[1], x, load_run(lines[1], x) + counts)
+        for x in range(columns):
+            sums[0, row, x // _BLOCK] += lines[0, x]
+            sums[1, row, x // _BLOCK] += lines[1, x]
 
 
 def fuse(d: np.ndarray, m: np.ndarray, grey: np.ndarray, planes: np.ndarray, frames: np.ndarray,
          seen: np.ndarray, bias: np.ndarray, noise: NoiseModel, flow: float, limit: float,
          means: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
-    floor, share = np.float32(noise.floor), np.float32(noise.share)
-    maps = np.empty((4, *d.shape), np.float32)
-    value, weight = np.empty_like(d), np.empty_like(d)
-    _residuals(d, m, grey, planes, frames, seen, bias, floor, share, np.float32(flow * _MISPLACED),
-               np.float32(limit), value, weight, maps)
-    fused, left = np.empty_like(d), np.empty_like(d)
-    counts = np.zeros((d.shape[0], 2), np.int64)
-    _fuse(d, m, value, weight, maps, np.float32(limit), np.float32(temporal.unseen_share(flow)),
-          np.float32(means), fused, left, counts)
-    return fused, left, value, counts.sum(axis=0)
+    columns = d.shape[1]
+    d, m, grey, planes, frames, seen = wide_enough(d, m, grey, planes, frames, seen)
+    results = np.empty((3, *d.shape), np.float32)
+    counts = np.zeros((len(d), 2), np.float32)
+    numbers = np.array([noise.floor, noise.share, flow * _MISPLACED, limit,
+                        temporal.unseen_share(flow), 1 / means], np.float32)
+    _fuse(d, m, grey, planes, frames, seen, bias, numbers, columns, results, counts)
+    fused, left, value = (np.ascontiguousarray(one[:, :columns]) for one in results)
+    return fused, left, value, counts.sum(axis=0, dtype=np.int64)
 
 
 @njit(parallel=True, **FUSED)
-def _residuals(d, m, grey, planes, frames, seen, bias, floor, share, misplaced, limit, value,
-               weight, maps):
-    """Free the history of bias, weigh it, and give residuals in standard deviations."""
+def _fuse(d, m, grey, planes, frames, seen, bias, numbers, columns, results, counts):
+    """Fuse bands of rows, so that what is between residuals and result stays near the core."""
     height, width = d.shape
-    rows, columns = bias.shape
-    inverse = np.float32(1 / _BLOCK)
-    for y in prange(height):
-        v = max(ZERO, min((np.float32(y) + np.float32(0.5)) * inverse - np.float32(0.5),
-                          np.float32(rows - 1)))
-        v0 = min(int(v), max(0, rows - 2))
-        v1 = min(v0 + 1, rows - 1)
-        av = v - np.float32(v0)
-        for x in range(width):
-            n = min(frames[y, x], limit)
-            old = planes[0, y, x]
-            if n > ZERO and old > ZERO:
-                u = max(ZERO, min((np.float32(x) + np.float32(0.5)) * inverse - np.float32(0.5),
-                                  np.float32(columns - 1)))
-                u0 = min(int(u), max(0, columns - 2))
-                u1 = min(u0 + 1, columns - 1)
-                au = u - np.float32(u0)
-                offset = ((ONE - av) * ((ONE - au) * bias[v0, u0] + au * bias[v0, u1])
-                          + av * ((ONE - au) * bias[v1, u0] + au * bias[v1, u1]))
-                old *= ONE + offset
-                sigma = floor + share * old
-                error = misplaced * min(
-                    _roughness(planes, frames, y, x), _STEEPEST * old) / sigma
-                n = n / (ONE + n * error * error)
-            else:
-                n, old, sigma = ZERO, ZERO, ONE
-            both = np.float32((m[y, x] > ZERO) & (n > ZERO))
-            spread = sigma * np.sqrt(ONE + ONE / max(n, _LEAST_WEIGHT))
-            r = both * max(-_CLIP, min(_CLIP, (d[y, x] - old) / spread))
-            value[y, x], weight[y, x] = old, n
-            maps[0, y, x] = both
-            maps[1, y, x] = r
-            maps[2, y, x] = abs(r)
-            change = abs(np.float32(grey[y, x]) - np.float32(seen[y, x])) * np.float32(1 / 255)
-            maps[3, y, x] = change if n > ZERO else ZERO
+    for band in prange(-(-height // _BAND)):
+        top = np.int64(band) * _BAND
+        bottom = min(height, top + _BAND)
+        first, end = max(0, top - _REACH), min(height, bottom + _REACH)
+        rows = np.empty((end - first, 6, width), np.float32)  # value, weight, and four maps
+        lines = np.zeros((3, width + 2), np.float32)
+        for y in range(first, end):
+            _bias_row(bias, y, lines[0])
+            lines[1, 1:-1] = planes[0, y]
+            lines[2, 1:-1] = frames[y]
+            _residuals(d, m, grey, planes, frames, seen, y, lines, numbers, rows[y - first])
+        sums = np.empty((4, width + 2 * _REACH), np.float32)
+        for y in range(top, bottom):
+            for k in range(4):
+                reach = _IMAGE_REACH if k == 3 else _REACH
+                _sum_rows(rows[:, 2 + k], y, reach, first, height, columns, sums[k])
+            results[2, y] = rows[y - first, 0]
+            counts[y, 0], counts[y, 1] = _decide(
+                d[y], m[y], rows[y - first], sums, numbers, results[0, y], results[1, y])
 
 
 @njit(**INLINE)
-def _roughness(planes, frames, y, x):
-    """Return the largest step to a neighbour with a history, beyond what the plane says."""
-    height, width = frames.shape
-    value, ux, uy = planes[0, y, x], planes[1, y, x], planes[2, y, x]
-    roughest = ZERO
-    if x > 0 and frames[y, x - 1] > ZERO:
-        roughest = max(roughest, abs(value - ux - planes[0, y, x - 1]))
-    if x + 1 < width and frames[y, x + 1] > ZERO:
-        roughest = max(roughest, abs(value + ux - planes[0, y, x + 1]))
-    if y > 0 and frames[y - 1, x] > ZERO:
-        roughest = max(roughest, abs(value - uy - planes[0, y - 1, x]))
-    if y + 1 < height and frames[y + 1, x] > ZERO:
-        roughest = max(roughest, abs(value + uy - planes[0, y + 1, x]))
-    return roughest
+def _bias_row(bias, y, line):
+    """Interpolate the bias of blocks along a row; it goes on beyond the outer centres."""
+    rows, columns = bias.shape
+    share, half = np.float32(1 / _BLOCK), np.float32(0.5)
+    v = max(ZERO, min((np.float32(y) + half) * share - half, np.float32(rows - 1)))
+    v0 = min(int(v), max(0, rows - 2))
+    v1 = min(v0 + 1, rows - 1)
+    av = v - np.float32(v0)
+    for c in range(-1, columns):  # from the centre of a block to that of the next
+        left, right = max(c, 0), min(c + 1, columns - 1)
+        begin = (ONE - av) * bias[v0, left] + av * bias[v1, left]
+        step = ((ONE - av) * bias[v0, right] + av * bias[v1, right] - begin) * share
+        middle = c * _BLOCK + _BLOCK // 2
+        for x in range(max(0, middle), min(line.size, middle + _BLOCK)):
+            line[x] = begin + step * (np.float32(x - middle) + half)
 
 
-@njit(parallel=True, **FUSED)
-def _fuse(d, m, value, weight, maps, limit, unseen, means, fused, left, counts):
-    """Decide from the means around every pixel; the image is mirrored beyond its border."""
+@njit(**INLINE)
+def _residuals(d, m, grey, planes, frames, seen, y, lines, numbers, out):
+    """Free a row of the history of bias, weigh it, and give residuals in deviations."""
     height, width = d.shape
-    inverse = ONE / means
-    for row in prange(height):
-        y = np.int64(row)
-        sums = np.zeros((4, width + 4), np.float32)
-        for k in range(4):
-            reach = _REACHES[k]
-            for dy in range(-reach, reach + 1):
-                _add(maps[k, _mirrored(y + dy, height)], sums[k])
-            for x in (-2, -1, width, width + 1):
-                sums[k, x + 2] = sums[k, _mirrored(x, width) + 2]
-        both, mean, misfit, image = sums[0], sums[1], sums[2], sums[3]
-        seen = kept = 0
-        for x in range(U(width)):
-            n = weight[y, x]
-            count = ONE / max(_five(both, x), np.float32(25e-6))
-            n *= _falling(
-                (image[x + _1] + image[x + _2] + image[x + _3]) / np.float32(9), _IMAGE)
-            w = m[y, x]
-            if w > ZERO:
-                n *= _falling(abs(_five(mean, x)) * count * inverse, _MEAN) \
-                    * _falling((_five(misfit, x) * count - _EXPECTED) * inverse, _MISFIT)
-                seen += weight[y, x] > ZERO
-                if n > ZERO and maps[2, y, x] < _GATE:
-                    fused[y, x] = (n * value[y, x] + w * d[y, x]) / (n + w)
-                    left[y, x] = min(n + w, limit)
-                    kept += 1
-                elif n * _OUTLIER >= _LEAST:  # an outlier amid neighbours that agree
-                    fused[y, x] = value[y, x]
-                    left[y, x] = n * _OUTLIER
-                    kept += 1
-                else:
-                    fused[y, x], left[y, x] = d[y, x], w
-            elif n * unseen >= _LEAST:
-                fused[y, x], left[y, x] = value[y, x], n * unseen
-            else:
-                fused[y, x] = left[y, x] = ZERO
-        counts[y, 0], counts[y, 1] = seen, kept
+    zero, one, steepest = spread_run(ZERO), spread_run(ONE), spread_run(_STEEPEST)
+    floor, share = spread_run(numbers[0]), spread_run(numbers[1])
+    misplaced, limit = spread_run(numbers[2]), spread_run(numbers[3])
+    clip, low = spread_run(_CLIP), spread_run(-_CLIP)
+    for start in range(0, width, LANES):
+        x = U(min(start, width - LANES))
+        old, n = load_run(planes[0, y], x), least_run(load_run(frames[y], x), limit)
+        ux, uy = load_run(planes[1, y], x), load_run(planes[2, y], x)
+        # the largest step to a neighbour with a history, beyond what the plane says
+        rough = most_run(
+            _beyond(old - ux, load_run(lines[1], x), load_run(lines[2], x)),
+            _beyond(old + ux, load_run(lines[1], x + U(2)), load_run(lines[2], x + U(2))))
+        if y > 0:
+            rough = most_run(rough, _beyond(
+                old - uy, load_run(planes[0, y - 1], x), load_run(frames[y - 1], x)))
+        if y + 1 < height:
+            rough = most_run(rough, _beyond(
+                old + uy, load_run(planes[0, y + 1], x), load_run(frames[y + 1], x)))
+        known = less_run(zero, n) * less_run(zero, old)
+        old = choose_run(known, old * (one + load_run(lines[0], x)), zero)
+        sigma = choose_run(known, floor + share * old, one)
+        error = misplaced * least_run(rough, steepest * old) * inverse_run(sigma)
+        n = choose_run(known, n * inverse_run(one + n * error * error), zero)
+        both = less_run(zero, load_run(m[y], x)) * less_run(zero, n)
+        spread = sigma * root_run(one + inverse_run(most_run(n, spread_run(_LEAST_WEIGHT))))
+        r = most_run(low, least_run(clip, (load_run(d[y], x) - old) * inverse_run(spread)))
+        r = choose_run(both, r, zero)
+        change = abs_run(load_bytes(grey[y], x) - load_bytes(seen[y], x)) \
+            * spread_run(np.float32(1 / 255))
+        store_run(out[0], x, old)
+        store_run(out[1], x, n)
+        store_run(out[2], x, both)
+        store_run(out[3], x, r)
+        store_run(out[4], x, abs_run(r))
+        store_run(out[5], x, choose_run(less_run(zero, n), change, zero))
+
+
+@njit(**INLINE)
+def _beyond(expected, value, frames):
+    """Return how far a neighbour with a history is from what is expected."""
+    zero = spread_run(ZERO)
+    return choose_run(less_run(zero, frames), abs_run(expected - value), zero)
+
+
+@njit(**INLINE)
+def _sum_rows(map_rows, y, reach, first, height, columns, sums):
+    """Sum a map over the rows around one; the image is mirrored beyond its border."""
+    width = map_rows.shape[1]
+    for start in range(0, width, LANES):
+        x = U(min(start, width - LANES))
+        total = spread_run(ZERO)
+        for dy in range(-reach, reach + 1):
+            total = total + load_run(map_rows[_mirrored(y + dy, height) - first], x)
+        store_run(sums, x + U(_REACH), total)
+    for x in (-2, -1, columns, columns + 1):
+        sums[x + _REACH] = sums[_mirrored(x, columns) + _REACH]
+
+
+@njit(**INLINE)
+def _decide(d, m, row, sums, numbers, fused, left):
+    """Fuse a row by the means around every pixel; return how many saw a history and kept it."""
+    width = d.size
+    zero, least = spread_run(ZERO), spread_run(_LEAST)
+    limit, unseen, inverse = (
+        spread_run(numbers[3]), spread_run(numbers[4]), spread_run(numbers[5]))
+    seen = kept = zero
+    for start in range(0, width, LANES):
+        x = U(min(start, width - LANES))
+        value, weight = load_run(row[0], x), load_run(row[1], x)
+        now, w = load_run(d, x), load_run(m, x)
+        count = inverse_run(most_run(_five(sums[0], x), spread_run(_FEW))) * inverse
+        image = load_run(sums[3], x + U(1)) + load_run(sums[3], x + U(2)) \
+            + load_run(sums[3], x + U(3))
+        n = weight * _falling(image * spread_run(np.float32(1 / 9)), _IMAGE)
+        measured = less_run(zero, w)
+        n = choose_run(
+            measured, n * _falling(abs_run(_five(sums[1], x)) * count, _MEAN) * _falling(
+                _five(sums[2], x) * count - spread_run(_EXPECTED) * inverse, _MISFIT), n)
+        agrees = measured * less_run(zero, n) * less_run(
+            load_run(row[4], x), spread_run(_GATE))
+        # what is left to a history: after an outlier amid neighbours that agree, or unseen
+        rest = n * choose_run(measured, spread_run(_OUTLIER), unseen)
+        lasts = at_most_run(least, rest)
+        mean = (n * value + w * now) * inverse_run(n + w)
+        other = choose_run(lasts, value, choose_run(measured, now, zero))
+        store_run(fused, x, choose_run(agrees, mean, other))
+        store_run(left, x, choose_run(
+            agrees, least_run(n + w, limit), choose_run(lasts, rest, w)))
+        new = inside_run(measured, np.int32(x) - np.int32(start), np.int32(LANES))
+        seen = seen + new * less_run(zero, weight)
+        kept = kept + new * most_run(agrees, lasts)
+    return sum_run(seen), sum_run(kept)
 
 
 @njit(**INLINE)
@@ -185,19 +256,15 @@ def _mirrored(i, n):
 
 
 @njit(**INLINE)
-def _add(row, sums):
-    for x in range(U(row.size)):
-        sums[x + _2] += row[x]
-
-
-@njit(**INLINE)
 def _five(sums, x):
-    """Return the sum of five neighbours."""
-    return sums[x] + sums[x + _1] + sums[x + _2] + sums[x + _3] + sums[x + _4]
+    """Return the sums of five neighbours."""
+    return load_run(sums, x) + load_run(sums, x + U(1)) + load_run(sums, x + U(2)) \
+        + load_run(sums, x + U(3)) + load_run(sums, x + U(4))
 
 
 @njit(**INLINE)
 def _falling(value, limits):
     """Return 1 below the first limit, 0 beyond the second, linear between."""
-    part = (np.float32(limits[1]) - value) * np.float32(1 / (limits[1] - limits[0]))
-    return min(ONE, max(ZERO, part))
+    part = (spread_run(np.float32(limits[1])) - value) \
+        * spread_run(np.float32(1 / (limits[1] - limits[0])))
+    return least_run(spread_run(ONE), most_run(spread_run(ZERO), part))

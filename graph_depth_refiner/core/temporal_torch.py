@@ -40,7 +40,7 @@ def bias_sums(d: torch.Tensor, m: torch.Tensor, planes: torch.Tensor, frames: to
     return blocks.sum(dim=(2, 4))
 
 
-def bias_field(sums: torch.Tensor, flow: float) -> torch.Tensor:
+def bias_field(sums: torch.Tensor, flow: torch.Tensor | float) -> torch.Tensor:
     """Return the smooth part of the relative residual, by blocks, from sums and counts."""
     length = stage.BIAS_LENGTH / stage.BLOCK
     size = round(8 * length + 1) | 1  # as OpenCV takes it
@@ -52,7 +52,7 @@ def bias_field(sums: torch.Tensor, flow: float) -> torch.Tensor:
 
 def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, planes: torch.Tensor,
          frames: torch.Tensor, seen: torch.Tensor, bias: torch.Tensor, noise: NoiseModel,
-         flow: float, limit: float, means: float
+         flow: torch.Tensor | float, limit: float, means: float
          ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
     there = (frames > 0) & (planes[0] > 0)

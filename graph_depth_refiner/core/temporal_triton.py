@@ -28,7 +28,8 @@ _BIAS_GATE, _GATE, _CLIP = (
     tl.constexpr(one) for one in (stage.BIAS_GATE, stage.GATE, stage.CLIP))
 _STEEPEST, _LEAST_WEIGHT = tl.constexpr(stage.STEEPEST), tl.constexpr(stage.LEAST_WEIGHT)
 _OUTLIER, _LEAST = tl.constexpr(stage.OUTLIER_SHARE), tl.constexpr(stage.LEAST_FRAMES)
-_EXPECTED = tl.constexpr(stage.EXPECTED)
+_EXPECTED, _MISPLACED = tl.constexpr(stage.EXPECTED), tl.constexpr(stage.MISPLACED)
+_UNSEEN, _UNSEEN_FLOW = tl.constexpr(stage.UNSEEN_SHARE), tl.constexpr(stage.UNSEEN_FLOW)
 _REACH, _IMAGE_REACH = tl.constexpr(stage.REACH), tl.constexpr(stage.IMAGE_REACH)
 _MEAN_0, _MEAN_1 = map(tl.constexpr, stage.MEAN)
 _MISFIT_0, _MISFIT_1 = map(tl.constexpr, stage.MISFIT)
@@ -48,20 +49,20 @@ def bias_sums(d: torch.Tensor, m: torch.Tensor, planes: torch.Tensor, frames: to
 
 def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, planes: torch.Tensor,
          frames: torch.Tensor, seen: torch.Tensor, bias: torch.Tensor, noise: NoiseModel,
-         flow: float, limit: float, means
+         flow: torch.Tensor | float, limit: float, means
          ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
     height, width = d.shape
     maps = d.new_empty(4, height, width)
     value, weight, fused, left = (torch.empty_like(d) for _ in range(4))
     counts = torch.zeros(2, dtype=torch.int32, device=d.device)
-    grid = programs(height * width)
+    grid, flow = programs(height * width), scalar(flow, d)
     launch(residuals_kernel, grid, d, m, grey.contiguous(), planes.contiguous(),
            frames.contiguous(), seen.contiguous(), bias, scalar(noise.floor, d),
-           scalar(noise.share, d), value, weight, maps, stage.MISPLACED * flow, float(limit),
+           scalar(noise.share, d), value, weight, maps, flow, float(limit),
            height, width, *bias.shape, block=BLOCK)
     launch(fuse_kernel, grid, d, m, value, weight, maps, scalar(means, d), fused, left, counts,
-           stage.unseen_share(flow), float(limit), height, width, block=BLOCK)
+           flow, float(limit), height, width, block=BLOCK)
     return fused, left, value, counts
 
 
@@ -105,7 +106,7 @@ def _step(planes, frames, other, inside, predicted):
 
 @triton.jit(do_not_specialize=['height', 'width', 'rows', 'columns'])
 def residuals_kernel(data, m, grey, planes, frames, seen, bias, floor, share, value, weight, maps,
-                     misplaced, limit, height, width, rows, columns, block: tl.constexpr):
+                     flow, limit, height, width, rows, columns, block: tl.constexpr):
     """Free the history of bias, weigh it, and give residuals in standard deviations."""
     size = height * width
     place = tl.program_id(0) * block + tl.arange(0, block)
@@ -131,6 +132,7 @@ def residuals_kernel(data, m, grey, planes, frames, seen, bias, floor, share, va
                    _step(planes, frames, place + 1, valid & (x + 1 < width), base + ux)),
         tl.maximum(_step(planes, frames, place - width, valid & (y > 0), base - uy),
                    _step(planes, frames, place + width, valid & (y + 1 < height), base + uy)))
+    misplaced = tl.load(flow).to(tl.float32) * _MISPLACED
     error = misplaced * tl.minimum(rough, old * _STEEPEST) / sigma
     n = n / (1.0 + n * error * error)
     spread = sigma * tl.sqrt(1.0 + 1.0 / tl.maximum(n, _LEAST_WEIGHT))
@@ -162,7 +164,7 @@ def _falling(value, first, last):
 
 
 @triton.jit(do_not_specialize=['height', 'width'])
-def fuse_kernel(data, m, value, weight, maps, means, fused, left, counts, unseen_share, limit,
+def fuse_kernel(data, m, value, weight, maps, means, fused, left, counts, flow, limit,
                 height, width, block: tl.constexpr):
     """Decide from the means around every pixel."""
     size = height * width
@@ -194,7 +196,7 @@ def fuse_kernel(data, m, value, weight, maps, means, fused, left, counts, unseen
     residual = tl.load(maps + 2 * size + place, mask=valid, other=0.0)
     agrees = measured & (n > 0) & (residual < _GATE)
     outlier = measured & (agrees == 0) & (n * _OUTLIER >= _LEAST)
-    unseen = n * unseen_share
+    unseen = n * _UNSEEN / (1.0 + tl.load(flow).to(tl.float32) / _UNSEEN_FLOW)
     held = (measured == 0) & (unseen >= _LEAST)
     old = tl.load(value + place, mask=valid, other=0.0)
     both = tl.where(agrees, n + w, 1.0)

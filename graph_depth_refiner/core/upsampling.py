@@ -37,6 +37,7 @@ from graph_depth_refiner.core.observation import color_planes, Observation
 WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
 SIDES = 2  # cells on either side that show what a flying pixel lies between
 ONE_SURFACE = 12.0  # standard deviations of a measurement: a narrow hole may span so much
+STEP = 0.01  # of the nearest inverse depth around: less is no depth edge, however low the noise
 AROUND = 9  # pixels, side of the square that must show one surface, at least
 KEPT = 2.0  # standard deviations of a residual that are taken for noise
 NEAR = 1e-3  # weight of a cell at no weight by distance: all others may be of another side
@@ -54,15 +55,16 @@ def upsample(k: Kernels, planes: Array, level: Level, present: Present, obs: Obs
                                    CLOSE * level.unit, COLOR_SIGMA)
             frames = fit_weight(k, level)
         # nothing known has no deviation of its own, and none at all where all of it is a share
-        sigma = k.known_sigma(present.noise, d, present.frames, level.unit)
-        planes = k.upsample_planes(planes, frames, d, sigma, guide.scale)
-    if config.planes.final_median:
+        planes = k.upsample_planes(
+            planes, frames, d, present.frames, present.noise, level.unit, guide.scale)
+    else:
         planes = planes + 0  # a copy in numpy and torch alike
+    if config.planes.final_median:
         planes[0] = k.median3(planes[0])
-    if config.holes.fill == 'all':
-        return planes
-    sigma = present.noise.sigma(k.positive_median(present.d))
-    return planes * k.fillable(present.d, obs.d > 0, sigma, config)
+    if config.holes.fill != 'all':
+        sigma = present.noise.sigma(k.positive_median(present.d))
+        planes *= k.fillable(present.d, obs.d > 0, sigma, config)
+    return planes
 
 
 def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerConfig
@@ -75,16 +77,17 @@ def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerC
     around which all that is known is one surface: across a depth edge nobody knows which side
     a pixel is on. A hole is as narrow as a width where no larger square fits into it.
     """
-    holes, mask = config.holes, measured.astype(np.float32)
+    holes = config.holes
     if holes.fill == 'none':
-        return mask
-    known = (d > 0) * _closed(mask, holes.history_width)
+        return measured.astype(np.float32)
+    there = d > 0
+    known = there & _closed(measured, holes.history_width)
     side = max(2 * holes.max_width + 1, AROUND)
     around = np.ones((side, side), np.uint8)
     nearest = cv2.dilate(d, around)
-    farthest = -cv2.dilate(np.where(d > 0, -d, np.float32(-np.inf)), around)
-    one_surface = nearest - farthest <= ONE_SURFACE * sigma
-    return np.maximum(known, _closed(known, holes.max_width) * one_surface)
+    farthest = cv2.erode(np.where(there, d, np.float32(np.inf)), around)
+    one_surface = nearest - farthest <= np.maximum(ONE_SURFACE * sigma, STEP * nearest)
+    return (known | _closed(known, holes.max_width) & one_surface).astype(np.float32)
 
 
 def median3(image: np.ndarray) -> np.ndarray:
@@ -93,10 +96,10 @@ def median3(image: np.ndarray) -> np.ndarray:
 
 
 def _closed(mask: np.ndarray, width: int) -> np.ndarray:
-    """Return a mask, H W of 0 and 1, with what is narrower than a width closed."""
+    """Return a mask, H W bool, with what is narrower than a width closed."""
     if width < 1:
         return mask
     closed = cv2.morphologyEx(
-        mask, cv2.MORPH_CLOSE, np.ones((width + 1, width + 1), np.uint8),
+        mask.view(np.uint8), cv2.MORPH_CLOSE, np.ones((width + 1, width + 1), np.uint8),
         borderType=cv2.BORDER_CONSTANT, borderValue=0)
-    return np.maximum(mask, closed)  # at the border nothing is closed, nor lost
+    return mask | closed.view(bool)  # at the border nothing is closed, nor lost

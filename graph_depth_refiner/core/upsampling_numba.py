@@ -11,7 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""From planes of the solved resolution to planes of every pixel: CPU kernels."""
+"""
+From planes of the solved resolution to planes of every pixel: CPU kernels.
+
+The pixels of a row are taken apart by their place in a cell: those of one place lie alike among
+the cells, whose planes are then neighbours in memory. Beyond the border the outer planes go on.
+"""
 
 from __future__ import annotations
 
@@ -19,84 +24,188 @@ from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.core import upsampling
-from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, ZERO
+from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
+from graph_depth_refiner.core.jit.simd import (
+    abs_run,
+    choose_run,
+    inverse_run,
+    LANES,
+    less_run,
+    load_run,
+    most_run,
+    root_run,
+    spread_run,
+    store_run,
+    sum_run,
+)
+from graph_depth_refiner.core.noise import COMMON, NoiseModel
 
 _WIDTH, _KEPT = np.float32(upsampling.WIDTH), np.float32(upsampling.KEPT)
 _NEAR, _LEAST = np.float32(upsampling.NEAR), np.float32(upsampling.LEAST)
+_COMMON = np.float32(COMMON)
 _HALF = np.float32(0.5)
 _SIDES = upsampling.SIDES
 
 
-def upsample_planes(planes: np.ndarray, frames: np.ndarray, d: np.ndarray, sigma: np.ndarray,
-                    scale: int) -> np.ndarray:
+def upsample_planes(planes: np.ndarray, frames: np.ndarray, d: np.ndarray, behind: np.ndarray,
+                    noise: NoiseModel, unit: float, scale: int) -> np.ndarray:
     """
     Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W.
 
     frames, h w, are 0 where a plane only goes on into a hole: measured pixels heed the others.
-    d, H W, is what is known of the inverse depth there, 0 where nothing is, and sigma, H W,
-    its standard deviation. A plane of inverse depth 0 is none.
+    d, H W, is what is known of the inverse depth there, 0 where nothing is; behind, H W, the
+    frames that it is a mean of; unit the deviation where nothing is known. A plane of inverse
+    depth 0 is none. The scale is even.
     """
     large = np.empty((3, *d.shape), np.float32)
-    _upsample(planes, frames, d, sigma, scale, large)
+    numbers = np.array([noise.floor, noise.share, unit], np.float32)
+    _upsample(planes, frames, d, behind, numbers, scale, large)
     return large
 
 
 @njit(parallel=True, **FUSED)
-def _upsample(planes, frames, d, sigma, scale, large):
+def _upsample(planes, frames, d, behind, numbers, scale, large):
     height, width = d.shape
-    rows, columns = planes.shape[1:]
-    share = np.float32(1 / scale)
-    for y in prange(height):
-        v = (np.float32(y) + _HALF) * share - _HALF
-        v0 = int(np.floor(v))
-        for x in range(width):
-            u = (np.float32(x) + _HALF) * share - _HALF
-            u0 = int(np.floor(u))
-            own_row, own_column = min(y // scale, rows - 1), min(x // scale, columns - 1)
-            known = d[y, x] > ZERO
-            value = d[y, x]
-            spread = sigma[y, x]
-            if not known:  # the plane of its own cell stands for it
-                value = planes[0, own_row, own_column]
-                if value > ZERO:
-                    value += planes[1, own_row, own_column] * (u - np.float32(own_column)) \
-                        + planes[2, own_row, own_column] * (v - np.float32(own_row))
-            total = sum_d = sum_x = sum_y = ZERO
-            inverse = ONE / (_WIDTH * spread)
-            for k in range(4):
-                row = min(max(v0 + k // 2, 0), rows - 1)
-                column = min(max(u0 + k % 2, 0), columns - 1)
-                near = (ONE - abs(np.float32(v0 + k // 2) - v)) * (
-                    ONE - abs(np.float32(u0 + k % 2) - u)) + _NEAR
-                base = planes[0, row, column]
-                if base > ZERO and (frames[row, column] > ZERO or not known):
-                    ux, uy = planes[1, row, column], planes[2, row, column]
-                    there = base + ux * (u - np.float32(column)) + uy * (v - np.float32(row))
-                    e = (there - value) * inverse
-                    a = ONE - e * e
-                    if a > ZERO:
-                        a = near * a * a
-                        total += a
-                        sum_d += a * there
-                        sum_x += a * ux
-                        sum_y += a * uy
-            if total > _LEAST:
-                a = ONE / total
-                fit = sum_d * a
-                large[1, y, x], large[2, y, x] = sum_x * a * share, sum_y * a * share
-                if known:
-                    e = value - fit
-                    noise = _KEPT * spread
-                    if abs(e) > noise:
-                        fit += e * (ONE - noise * noise / (e * e))
-                large[0, y, x] = fit
-            else:
-                if known:
-                    value = _on_a_side(planes, frames, own_row, own_column, u, v, value,
-                                       _WIDTH * spread)
-                large[0, y, x] = value
-                large[1, y, x] = planes[1, own_row, own_column] * share
-                large[2, y, x] = planes[2, own_row, own_column] * share
+    share, half = ONE / np.float32(scale), scale // 2
+    wide = (width // scale // LANES + 1) * LANES
+    for between in prange((height - 1 + half) // scale + 1):
+        row = np.int64(between)  # of the cells below; those of the row before are above
+        cells = np.empty((2, 5, wide + 2), np.float32)
+        _cells(planes, frames, row - 1, cells[0])
+        _cells(planes, frames, row, cells[1])
+        known = np.zeros((2, scale, wide), np.float32)  # d, and the frames behind it
+        found = np.empty((3, scale, wide), np.float32)
+        for y in range(max(0, row * scale - half), min(height, row * scale + half)):
+            v = (np.float32(y) + _HALF) * share - _HALF
+            _take_apart(d[y], known[0])
+            _take_apart(behind[y], known[1])
+            for phase in range(scale):
+                _blend(planes, frames, cells, known[:, phase], numbers, y, v, row, phase, scale,
+                       width, found[:, phase])
+            for k in range(3):
+                _put_together(found[k], large[k, y])
+
+
+@njit(**INLINE)
+def _cells(planes, frames, row, cells):
+    """Lay out a row of cells, one more on the left: planes, whether measured, whether there."""
+    rows, columns = frames.shape
+    inner = min(max(row, 0), rows - 1)
+    down = np.float32(row - inner)
+    for c in range(U(columns)):
+        value, uy = planes[0, inner, c], planes[2, inner, c]
+        there = ONE if value > ZERO else ZERO
+        cells[0, c + U(1)] = value + down * uy
+        cells[1, c + U(1)], cells[2, c + U(1)] = planes[1, inner, c], uy
+        cells[3, c + U(1)] = there if frames[inner, c] > ZERO else ZERO
+        cells[4, c + U(1)] = there
+    for place in range(-1, cells.shape[1] - columns - 1):
+        c, edge = (0, 1) if place < 0 else (columns + 1 + place, columns)
+        for k in range(5):
+            cells[k, c] = cells[k, edge]
+        cells[0, c] += np.float32(c - edge) * cells[1, edge]
+
+
+@njit(**INLINE)
+def _take_apart(row, parts):
+    """Write the pixels of a row by their place in a cell, one row for each."""
+    scale = len(parts)
+    cells = row.size // scale
+    for phase in range(scale):
+        part = parts[phase]
+        if scale == 2:  # a number that the compiler knows
+            for c in range(U(cells)):
+                part[c] = row[U(2) * c + U(phase)]
+        else:
+            for c in range(U(cells)):
+                part[c] = row[U(scale) * c + U(phase)]
+        if cells * scale + phase < row.size:
+            part[cells] = row[cells * scale + phase]
+
+
+@njit(**INLINE)
+def _put_together(parts, row):
+    """Undo what took a row apart."""
+    scale = len(parts)
+    cells = row.size // scale
+    if scale == 2:
+        even, odd = parts[0], parts[1]
+        for c in range(U(cells)):
+            row[U(2) * c] = even[c]
+            row[U(2) * c + U(1)] = odd[c]
+    else:
+        for c in range(U(cells)):
+            for phase in range(U(scale)):
+                row[U(scale) * c + phase] = parts[phase, c]
+    for x in range(cells * scale, row.size):
+        row[x] = parts[x - cells * scale, cells]
+
+
+@njit(**INLINE)
+def _blend(planes, frames, cells, known, numbers, y, v, row, phase, scale, width, found):
+    """Blend the planes of four cells at the pixels of one row and one place in their cells."""
+    zero, one, share = spread_run(ZERO), spread_run(ONE), ONE / np.float32(scale)
+    floor, part, unit = spread_run(numbers[0]), spread_run(numbers[1]), spread_run(numbers[2])
+    u = (np.float32(phase) + _HALF) * share - _HALF  # from the middle of the own cell
+    left = 0 if u < ZERO else 1
+    across, down = u + np.float32(1 - left), v - np.float32(row - 1)
+    own = cells[1 if y >= row * scale else 0]
+    rise = spread_run(v - np.float32(y // scale))
+    for first in range(0, found.shape[1], LANES):
+        c = U(first)
+        d, there = load_run(known[0], c), load_run(own[4], c + U(1))
+        own_x, own_y = load_run(own[1], c + U(1)), load_run(own[2], c + U(1))
+        measured = less_run(zero, d)
+        sigma = (floor + part * d) * root_run(spread_run(_COMMON) + spread_run(
+            ONE - _COMMON) * inverse_run(most_run(load_run(known[1], c), one)))
+        sigma = choose_run(measured, sigma, unit)
+        # where nothing is known the plane of the own cell stands for it
+        value = load_run(own[0], c + U(1)) + own_x * spread_run(u) + own_y * rise
+        value = choose_run(measured, d, choose_run(there, value, zero))
+        inverse = inverse_run(spread_run(_WIDTH) * sigma)
+        total = sum_d = sum_x = sum_y = zero
+        for k in range(4):
+            cell = cells[k // 2]
+            near = abs(ONE - np.float32(k // 2) - down) * abs(ONE - np.float32(k % 2) - across)
+            at = c + U(left + k % 2)
+            ux, uy = load_run(cell[1], at), load_run(cell[2], at)
+            there = load_run(cell[0], at) + ux * spread_run(across - np.float32(k % 2)) \
+                + uy * spread_run(down - np.float32(k // 2))
+            e = (there - value) * inverse
+            a = one - e * e
+            counts = less_run(zero, a) * choose_run(
+                measured, load_run(cell[3], at), load_run(cell[4], at))
+            a = choose_run(counts, spread_run(near + _NEAR) * a * a, zero)
+            total = total + a
+            sum_d = sum_d + choose_run(counts, a * there, zero)
+            sum_x = sum_x + a * ux
+            sum_y = sum_y + a * uy
+        blended = less_run(spread_run(_LEAST), total)
+        a = inverse_run(choose_run(blended, total, one))
+        fit = sum_d * a
+        e, noise = value - fit, spread_run(_KEPT) * sigma
+        beyond = measured * less_run(noise, abs_run(e))
+        fit = fit + choose_run(beyond, e - noise * noise * inverse_run(e), zero)
+        store_run(found[0], c, choose_run(blended, fit, value))
+        store_run(found[1], c, spread_run(share) * choose_run(blended, sum_x * a, own_x))
+        store_run(found[2], c, spread_run(share) * choose_run(blended, sum_y * a, own_y))
+        if sum_run(measured * (one - blended)) > ZERO:
+            _put_on_sides(planes, frames, known, numbers, first, u, v, y, phase, scale, width,
+                          found[0])
+
+
+@njit(**FUSED)
+def _put_on_sides(planes, frames, known, numbers, first, u, v, y, phase, scale, width, value):
+    """Look at those pixels of a run that no plane of the cells around explains."""
+    rows, columns = frames.shape
+    row = min(y // scale, rows - 1)
+    for c in range(first, first + LANES):
+        d = known[0, c]
+        if d > ZERO and value[c] == d and c * scale + phase < width:
+            sigma = (numbers[0] + numbers[1] * d) * np.sqrt(
+                _COMMON + (ONE - _COMMON) / max(known[1, c], ONE))
+            value[c] = _on_a_side(planes, frames, row, min(c, columns - 1), np.float32(c) + u, v,
+                                  d, _WIDTH * sigma)
 
 
 @njit(**INLINE)

@@ -20,11 +20,15 @@ import torch
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import upsampling as stage
 from graph_depth_refiner.core.filters_torch import close, dilate
+from graph_depth_refiner.core.kernels import Number
+from graph_depth_refiner.core.noise import known_sigma, NoiseModel
 
 
 def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
-                    sigma: torch.Tensor, scale: int) -> torch.Tensor:
+                    behind: torch.Tensor, noise: NoiseModel, unit: Number, scale: int
+                    ) -> torch.Tensor:
     """Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W."""
+    sigma = known_sigma(torch.where, noise, d, behind, unit)
     rows, columns = planes.shape[1:]
     (v, row, own_row), (u, column, own_column) = (
         _places(side, small, scale, d) for side, small in zip(d.shape, (rows, columns)))
@@ -66,9 +70,9 @@ def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
     blended = total > stage.LEAST
     fit, ux, uy = sums / torch.where(blended, total, 1)
     residual = value - fit
-    noise = stage.KEPT * sigma
-    beyond = known & (residual.abs() > noise)
-    kept = residual * (1 - noise.square() / torch.where(beyond, residual, 1).square())
+    expected = stage.KEPT * sigma
+    beyond = known & (residual.abs() > expected)
+    kept = residual * (1 - expected.square() / torch.where(beyond, residual, 1).square())
     fit = fit + torch.where(beyond, kept, 0)
     slopes = torch.where(blended, torch.stack((ux, uy)), own[1:]) / scale
     return torch.cat((torch.where(blended, fit, side)[None], slopes))
@@ -88,9 +92,11 @@ def fillable(d: torch.Tensor, measured: torch.Tensor, sigma: torch.Tensor, confi
     holes, mask = config.holes, measured.to(d.dtype)
     if holes.fill == 'none':
         return mask
-    known = (d > 0) * close(mask, holes.history_width)
+    there = d > 0
+    known = there * close(mask, holes.history_width)
     side = max(2 * holes.max_width + 1, stage.AROUND)
     nearest = dilate(d, side, -torch.inf)
-    farthest = -dilate(torch.where(d > 0, -d, -torch.inf), side, -torch.inf)
-    one_surface = nearest - farthest <= stage.ONE_SURFACE * sigma
+    farthest_negative = dilate(torch.where(there, -d, -torch.inf), side, -torch.inf)
+    step = (stage.STEP * nearest).clamp(min=stage.ONE_SURFACE * sigma)
+    one_surface = nearest + farthest_negative <= step
     return torch.maximum(known, close(known, holes.max_width) * one_surface)

@@ -20,6 +20,9 @@ import triton
 import triton.language as tl
 
 from graph_depth_refiner.core import upsampling as stage
+from graph_depth_refiner.core.kernels import Number
+from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.noise_triton import known_sigma
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs
 
 _WIDTH, _KEPT = tl.constexpr(stage.WIDTH), tl.constexpr(stage.KEPT)
@@ -28,8 +31,10 @@ _SIDES = tl.constexpr(stage.SIDES)
 
 
 def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
-                    sigma: torch.Tensor, scale: int) -> torch.Tensor:
+                    behind: torch.Tensor, noise: NoiseModel, unit: Number, scale: int
+                    ) -> torch.Tensor:
     """Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W."""
+    sigma = known_sigma(noise, d, behind, unit)
     height, width = d.shape
     large = d.new_empty(3, height, width)
     launch(upsample_kernel, programs(height * width), planes.contiguous(), frames.contiguous(),

@@ -24,10 +24,9 @@ from graph_depth_refiner.ros.shedding import STAGES
 
 
 def warm_up_all(config: RefinerConfig, device: str, shape: tuple[int, int]) -> None:
-    """Compile what frames of a shape (H, W) need at all scales that shedding may ask for."""
-    for scale in sorted({max(scale, config.solver.scale) for _, scale in STAGES}):
-        scaled = replace(config, solver=replace(config.solver, scale=scale))
-        DepthRefiner(scaled, device).warm_up(shape)
+    """Compile what frames of a shape (H, W) need at all stages of shedding."""
+    for staged in dict.fromkeys(stage.apply(config, shape) for stage in STAGES):
+        DepthRefiner(staged, device).warm_up(shape)
 
 
 class Preparation:

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 from scenes import ramp, run
@@ -104,6 +105,69 @@ def test_pixels_of_no_weight_stay_and_do_not_count(kernels):
 def test_no_pass_changes_nothing(kernels):
     noisy = wall() + np.random.default_rng(0).normal(size=(3, *SHAPE))
     assert np.array_equal(smooth(kernels, noisy, passes=0), noisy.astype(np.float32))
+
+
+def test_one_pass_weighs_samples_by_distance(kernels):
+    # 5x5 samples, 2 px apart, weigh as a Gaussian of 1.2 samples: 1, .7066 and .2494 in a row,
+    # 2.912 in all. A pixel that is off by far less than the noise tilts no plane at itself: it
+    # keeps 1 / 2.912^2, and its neighbours take their share
+    planes = wall(0, 0) * 0
+    planes[0, 35, 45] = off = 0.01 * SIGMA
+    d = smooth(kernels, planes, passes=1)[0] / (off / 2.912 ** 2)
+    assert abs(d[35, 45] - 1) < 0.01
+    for distance, expected in ((1, 0), (2, 0.7066), (3, 0), (4, 0.2494), (6, 0)):
+        for place in ((35, 45 + distance), (35, 45 - distance), (35 + distance, 45)):
+            assert abs(d[place] - expected) < 0.01
+    assert abs(d[37, 47] - 0.7066 ** 2) < 0.01
+
+
+def test_what_is_half_as_wide_off_counts_for_nine_sixteenths(kernels):
+    # (1 - 1/4)^2: beside it the mean is .5625 * .7066 of 2.912^2 - (1 - .5625) * .7066, and the
+    # slope towards it adds 3 %
+    planes = wall(0, 0) * 0
+    planes[0, 35, 45] = off = 1.3 * SIGMA
+    assert abs(smooth(kernels, planes, passes=1)[0, 35, 47] / off - 0.0502) < 0.001
+
+
+def test_where_few_pixels_count_slopes_change_less_and_values_hardly(kernels):
+    # a flat quarter of the image whose slopes are wrong by little, the rest of another depth.
+    # Inside, samples vary by 1.170 spacings^2 and the fit keeps .05 / (1.170 + .05) of the slope.
+    # At its corner three of five columns and rows count: a share of .672^2 = .451, by which the
+    # slope goes (.451 - .35) / .2 of the way, to .05 / (.491 + .05), and the value .006 of it
+    planes = wall(0, 0) * 0
+    planes[0] += 50 * SIGMA
+    planes[0, :36, :46] = 0
+    planes[1:] = wrong = 0.01 * SIGMA
+    planes[0, 35, 45] = off = 0.01 * SIGMA
+    smoothed = smooth(kernels, planes, passes=1)
+    assert np.allclose(smoothed[1:, 20, 20] / wrong, 0.041, atol=0.002)
+    assert abs(smoothed[0, 35, 45] / off - 1) < 0.03
+    planes[0, 35, 45] = 0
+    corner = smooth(kernels, planes, passes=1)[1:, 35, 45]
+    assert np.allclose(corner / wrong, 1 - 0.506 * (1 - 0.0924), atol=0.02)
+
+
+def test_weights_count_relative_to_each_other(kernels):
+    noisy = wall()
+    noisy[0] += 0.3 * SIGMA * np.random.default_rng(0).standard_normal(SHAPE)
+    one, other = (smooth(kernels, noisy, share * ONES) for share in (1.0, 0.25))
+    assert np.abs(one - other).max() < 1e-3 * SIGMA
+
+
+def test_passes_go_farther_and_ask_for_less_noise(kernels):
+    # 12 pixels are averaged before the first pass and four times as many after each
+    seen = []
+
+    def atrous_pass(planes, weight, width, spacing):
+        seen.append((spacing, float(width[0, 0]) / SIGMA))
+        return kernels.atrous_pass(planes, weight, width, spacing)
+
+    run(kernels, partial(smooth_planes, SimpleNamespace(atrous_pass=atrous_pass),
+                         independent=0.75, passes=3),
+        wall().astype(np.float32), ONES, SIGMA * ONES)
+    expected = [2.6 * (0.25 + 0.75 / n) ** 0.5 for n in (12, 48, 192)]
+    assert [spacing for spacing, _ in seen] == [2, 4, 8]
+    assert np.allclose([width for _, width in seen], expected, rtol=1e-5)
 
 
 def test_both_variants_agree_at_any_size(variants):

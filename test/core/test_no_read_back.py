@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+
 import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
@@ -35,15 +37,17 @@ def stages(k):
     one, x = torch.ones(SHAPE), torch.ones(3, *SHAPE)
     color, reliable = torch.ones((3, *SHAPE), dtype=torch.uint8), one > 0
     w = torch.ones(24, *SHAPE)
-    large, blocks = torch.ones(50, 81), torch.ones(3, 5)
+    large, blocks, sums = torch.ones(50, 81), torch.ones(3, 5), torch.ones(2, 3, 5)
+    large_color = torch.ones((3, 50, 81), dtype=torch.uint8)
     motion, number, config = torch.eye(4, dtype=torch.float64), torch.ones(()), preset('realtime')
     target = Target(one, one, one, number, CAMERA)
     problem = Alignment(Aligned(x, one, one), one, target, number, [(one, one)])
     return {
         'merge_blocks': lambda: k.merge_blocks(one, one, 0.1),
-        'upsample_planes': lambda: k.upsample_planes(x, one, large, large, 2),
+        'upsample_planes': lambda: k.upsample_planes(
+            x, one, large, large, NOISE, number, 2),
         'predict_by_color': lambda: k.predict_by_color(
-            x, color, torch.ones((3, 50, 81), dtype=torch.uint8), large, 2, 0.1, 0.05),
+            x, color, large_color, large, 2, 0.1, 0.05),
         'build_graph': lambda: k.build_graph(one, preset('paper')),
         'band_changes': lambda: k.band_changes(one, one),
         'symmetrise': lambda: k.symmetrise(w),
@@ -63,7 +67,8 @@ def stages(k):
         'halved': lambda: k.halved((one, one)),
         'search_motion': lambda: k.search_motion(problem, motion, PLAN, 0.1, True),
         'warp': lambda: k.warp(x, one, color, motion, CAMERA),
-        'bias_field': lambda: k.bias_field(torch.ones(2, 3, 5), 1.0),
+        'flow': lambda: k.flow(1.0, motion, CAMERA, one),
+        'bias_field': lambda: k.bias_field(sums, 1.0),
         'positive_median': lambda: k.positive_median(one),
         'known_median': lambda: k.known_median(one, reliable),
         'fused_unit': lambda: k.fused_unit(NOISE, number, number),
@@ -96,6 +101,25 @@ def test_all_stages_are_looked_at():
 def test_a_stage_never_reads_back(name):
     with FakeTensorMode():
         stages(torch_kernels('cpu'))[name]()
+
+
+def tensors(value):
+    """Return the tensors in a nested result."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if is_dataclass(value):
+        value = [getattr(value, one.name) for one in fields(value)]
+    return [one for some in value for one in tensors(some)] if isinstance(
+        value, (list, tuple)) else []
+
+
+@pytest.mark.parametrize('name', list(stages(torch_kernels('cpu'))))
+def test_a_stage_stays_on_its_device(name):
+    """As on cuda:N: here the device is `meta`, which other tensors cannot be mixed with."""
+    with torch.device('meta'):
+        given = stages(torch_kernels('meta'))
+    found = given[name]()
+    assert {one.device.type for one in tensors(found)} <= {'meta'}
 
 
 def test_reading_back_would_be_noticed():

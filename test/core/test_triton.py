@@ -22,8 +22,8 @@ os.environ['TRITON_INTERPRET'] = '1'  # read when triton is imported
 import numpy as np  # noqa: E402, I100, I202
 import pytest  # noqa: E402
 from scenes import noisy_stream  # noqa: E402
-import torch  # noqa: E402
 
+torch = pytest.importorskip('torch')
 pytest.importorskip('triton')
 
 from graph_depth_refiner.config import preset  # noqa: E402
@@ -162,9 +162,11 @@ def test_changes_of_the_image(channels):
     compare('band_changes', one, other)
 
 
-def test_edges_are_gated():
+@pytest.mark.parametrize('window', [3, 5])
+def test_edges_are_gated(window):
+    """Weights of edges out of the image too: those of a graph are 0, and would hide a border."""
     planes, _ = planes_of()
-    w = BOTH[0].build_graph(image(0, 1)[0] / 255, preset('realtime'))
+    w = torch.rand((window ** 2 - 1, *SHAPE), generator=torch.Generator().manual_seed(3))
     gated, = compare('gate_depth_edges', w, planes, torch.tensor(2 * SIGMA))
     assert (gated == 0).any() and (gated > 0).any()
 
@@ -226,8 +228,8 @@ def test_history_is_fused(flow):
 def test_planes_are_upsampled(scale):
     planes, frames = planes_of(0, (19, 27))
     d, _ = rough_wall(3, (19 * scale + 1, 27 * scale + scale - 1))
-    sigma = torch.full(d.shape, SIGMA)
-    compare('upsample_planes', planes, frames, d, sigma, scale)
+    behind = 8 * torch.rand(d.shape, generator=torch.Generator().manual_seed(2))
+    compare('upsample_planes', planes, frames, d, behind, NOISE, SIGMA, scale)
 
 
 def test_results_are_described():
@@ -245,6 +247,19 @@ def test_holes_are_filled(channels):
     for color in (picture, picture // 64 * 64):
         filled, = compare('geodesic_fill', planes[0], m, color, torch.tensor(SIGMA), planes)
         assert (filled != planes).any()
+
+
+@pytest.mark.parametrize('stride', [1, 3])
+def test_joint_plane_median(stride):
+    """Some planes are equal; the support is cut at the border."""
+    rng = np.random.default_rng(0)
+    planes, m = planes_of(0, (21, 29))
+    planes[0] += torch.from_numpy((0.3 * (rng.random((21, 29)) < 0.2)).astype(np.float32))
+    planes[:, :7, :9] = planes[:, :1, :1]
+    color = image(0, 3, (21, 29)) / 255
+    weight = torch.where(m > 0, 1.0, 0.6)
+    extended, = compare('joint_plane_median', planes, weight, color, stride, 0.1)
+    assert ((extended != planes).any(dim=0) <= (m == 0)).all() and (extended != planes).any()
 
 
 @pytest.mark.parametrize('plan', [((0, 4, 3, 1.0),), ((1, 6, 1, 3.0), (0, 4, 1, 1.0))])

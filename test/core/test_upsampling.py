@@ -32,6 +32,7 @@ from graph_depth_refiner.frame import Frame, Intrinsics
 SHAPE = (24, 40)
 SIGMA = 1e-3
 ONES = np.ones(SHAPE, np.float32)
+NOISE = NoiseModel(SIGMA, 0.0, SIGMA)
 CAMERA = Intrinsics(60.0, 60.0, 20.0, 12.0)
 
 
@@ -45,7 +46,7 @@ def smaller(large, scale):
 
 def enlarged(k, small, d, scale, frames=None):
     frames = (small[0] > 0).astype(np.float32) if frames is None else frames
-    return run(k, k.upsample_planes, small, frames, d, SIGMA * np.ones_like(d), scale)
+    return run(k, k.upsample_planes, small, frames, d, np.ones_like(d), NOISE, SIGMA, scale)
 
 
 @pytest.mark.parametrize('scale', [2, 4])
@@ -92,7 +93,7 @@ def test_planes_that_only_go_on_into_a_hole_do_not_move_measured_pixels(kernels)
     d = large[0].copy()
     d[:, 20:] = 0
     found = enlarged(kernels, small, d, 2, frames)
-    assert (found[0, :, :20] == np.float32(0.5)).all()
+    assert found[0, :, :20] == pytest.approx(0.5, abs=1e-6)
     assert found[0, :, 21:] == pytest.approx(0.502, abs=1e-6)
 
 
@@ -112,6 +113,23 @@ def test_variants_agree(variants):
     frames = (rng.random(small[0].shape) > 0.2).astype(np.float32)
     one, other = (enlarged(k, small, d, 2, frames) for k in variants)
     assert np.allclose(one, other, atol=2e-6)
+
+
+@pytest.mark.parametrize('shape, scale', [((24, 97), 2), ((27, 38), 4), ((17, 16), 2)])
+def test_variants_agree_on_clutter_of_many_frames(variants, shape, scale):
+    rng = np.random.default_rng(1)
+    small = np.zeros((3, shape[0] // scale, shape[1] // scale), np.float32)
+    small[0] = 0.5 + 20 * SIGMA * rng.integers(0, 3, small.shape[1:])  # sides to lie between
+    small[1:] = SIGMA * rng.standard_normal(small[1:].shape)
+    frames = (rng.random(small.shape[1:]) > 0.2).astype(np.float32)
+    d = np.float32(0.5) + (40 * SIGMA * rng.random(shape)).astype(np.float32)
+    d *= rng.random(shape) > 0.2
+    behind = (8 * rng.random(shape)).astype(np.float32) * (d > 0)
+    noise = NoiseModel(SIGMA, 1e-3, SIGMA)
+    one, other = (run(k, k.upsample_planes, small, frames, d, behind, noise, SIGMA, scale)
+                  for k in variants)
+    assert np.allclose(one, other, atol=2e-6)
+    assert (np.abs(one[0] - d)[d > 0] > 6 * SIGMA).any()  # some were put on a side
 
 
 def config(**values):
@@ -141,6 +159,16 @@ def test_a_narrow_hole_across_an_edge_stays_unknown():
     d[:, 28:31] = d[:, 10:13] = 0
     filled = fillable(d, d > 0, SIGMA, config(fill='small', max_width=4)) > 0
     assert filled[8:-8, 10:13].all() and not filled[:, 28:31].any()
+
+
+@pytest.mark.parametrize('step, filled', [(0.008, True), (0.02, False)])
+def test_what_is_rough_by_less_than_a_hundredth_is_no_edge(kernels, step, filled):
+    """However low the noise: a fixed pattern of the sensor is not seen in its frames."""
+    d = np.full((40, 60), 0.5, np.float32)
+    d[::2] *= 1 - np.float32(step)
+    d[:, 28:31] = 0
+    found = run(kernels, kernels.fillable, d, d > 0, 1e-6, config(fill='small', max_width=4))
+    assert (found[8:-8, 28:31] == filled).all()
 
 
 def test_the_history_fills_wider_holes_than_planes_do():

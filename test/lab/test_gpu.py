@@ -15,23 +15,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 import json
 import os
 
 os.environ['TRITON_INTERPRET'] = '1'  # read when triton is imported
 
-import pytest  # noqa: E402, I100, I202
+import numpy as np  # noqa: E402, I100, I202
+import pytest  # noqa: E402
 from scenes import noisy_stream  # noqa: E402
 import torch  # noqa: E402
 
 pytest.importorskip('triton')
 
-from torch._subclasses.fake_tensor import DataDependentOutputException  # noqa: E402
+from torch._subclasses.fake_tensor import (  # noqa: E402
+    DataDependentOutputException,
+    FakeTensorMode,
+)
 
 from graph_depth_refiner.cli.main import main  # noqa: E402
 from graph_depth_refiner.config import preset  # noqa: E402
 from graph_depth_refiner.core import output_triton  # noqa: E402
 from graph_depth_refiner.core.kernels import torch_kernels, triton_kernels  # noqa: E402
+from graph_depth_refiner.core.triton_launch import listening  # noqa: E402
 from graph_depth_refiner.lab.benchmarks import gpu, gpu_compile, gpu_plan  # noqa: E402
 from graph_depth_refiner.lab.benchmarks.gpu_check import checked, difference  # noqa: E402
 from graph_depth_refiner.refiner import DepthRefiner  # noqa: E402
@@ -78,12 +84,39 @@ def test_an_unplanned_copy_back_is_noticed(monkeypatch):
 
 def test_kernels_compile_without_spills(plans):
     """All kernels of a frame; windows 5 and 9 have the same code with more turns of its loops."""
+    plans = plans + gpu_plan.plan_frames(preset('stereo'), (160, 120))[:1]
     kernels = gpu_compile.distinct([one for plan in plans for one in plan.kernels])
     compiled = gpu_compile.compile_all(kernels, TARGETS)
     assert len(compiled) == len(TARGETS) * len(kernels) > 40
     assert [one for one in compiled if one['stack'] or one['local']] == []
     assert gpu_compile.spills(compiled) == 0
     assert gpu_compile.spills([{'stack': 8, 'local': 0}]) == 1
+
+
+def kernels_asked_for(act, **answers):
+    """Return the kernels that a refiner launches, each as text."""
+    plan = gpu_plan.Plan('')
+    with FakeTensorMode(), listening(plan.kernels.append):
+        refiner = DepthRefiner(preset('realtime', backend='torch'), 'cpu')
+        refiner.kernels = gpu_plan._Answers(plan, **answers).kernels()
+        act(refiner)
+    return {json.dumps(one, sort_keys=True) for one in gpu_compile.distinct(plan.kernels)}
+
+
+@pytest.mark.parametrize('trusted', [True, False])
+@pytest.mark.parametrize('pose', [None, np.eye(4)], ids=['none', 'poses'])
+@pytest.mark.parametrize('channels', [1, 3])
+def test_no_frame_asks_for_a_kernel_that_the_warm_up_has_not_compiled(trusted, pose, channels):
+    """Nor one whose motion is not trusted, which is searched for coarse to fine."""
+    frame = gpu_plan._frame((160, 120), pose)
+    frame = replace(frame, image=frame.image[..., :channels].squeeze())
+
+    def stream(refiner):
+        for _ in range(3):
+            refiner.refine(frame)
+    ready = kernels_asked_for(lambda refiner: refiner.warm_up((120, 160)))
+    asked = kernels_asked_for(stream, trusted=trusted, read=True)
+    assert asked - ready == set()
 
 
 def test_what_does_not_compile_is_told(plans):

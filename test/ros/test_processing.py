@@ -27,6 +27,7 @@ from graph_depth_refiner.messages.assembly import Inputs
 from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros import preparation
 from graph_depth_refiner.ros.processing import Job, Processor, Settings
+from graph_depth_refiner.ros.shedding import STAGES
 
 HEIGHT, WIDTH = 24, 32
 
@@ -270,3 +271,13 @@ def test_without_a_temporal_part_there_are_no_resets():
     work.process(job())
     assert work.resets.snapshot() == {}
     assert work.recent.newest('noise_share') > 0
+
+
+def test_every_stage_of_shedding_is_prepared(monkeypatch):
+    """So that no kernel is compiled when work is first shed."""
+    seen = []
+    monkeypatch.setattr(preparation.DepthRefiner, 'warm_up',
+                        lambda refiner, shape: seen.append((refiner.config.solver, shape)))
+    preparation.warm_up_all(RefinerConfig(), 'cpu', (480, 640))
+    assert len({(solver.iterations, solver.scale) for solver, _ in seen}) == len(STAGES) - 1
+    assert {shape for _, shape in seen} == {(480, 640)}

@@ -70,6 +70,32 @@ def load_run(typing, row, index):
 
 
 @intrinsic
+def load_bytes(typing, row, index):
+    """Read a run of a contiguous row of uint8."""
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(
+            builder.gep(data, [arguments[1]]), ir.VectorType(ir.IntType(8), LANES).as_pointer())
+        return builder.uitofp(builder.load(place, align=1), _VECTOR)
+    return run(row, types.uintp), generate
+
+
+def _every_second(first: int):
+    """Return a function that gives every second value of two runs after each other."""
+    @intrinsic
+    def taken(typing, a, b):
+        def generate(context, builder, signature, arguments):
+            order = ir.Constant(ir.VectorType(ir.IntType(32), LANES),
+                                [first + 2 * lane for lane in range(LANES)])
+            return builder.shuffle_vector(*arguments, order)
+        return run(run, run), generate
+    return taken
+
+
+even_run, odd_run = (_every_second(first) for first in (0, 1))
+
+
+@intrinsic
 def store_run(typing, row, index, values):
     """Write a run."""
     def generate(context, builder, signature, arguments):
@@ -212,12 +238,17 @@ def abs_run(typing, values):
     return run(run), generate
 
 
-@intrinsic
-def least_run(typing, a, b):
-    """Return the smaller value of each pair."""
-    def generate(context, builder, signature, arguments):
-        return builder.select(builder.fcmp_ordered('<', *arguments), *arguments)
-    return run(run, run), generate
+def _extreme(symbol: str):
+    """Return a function that gives the value of each pair of two runs that compares so."""
+    @intrinsic
+    def chosen(typing, a, b):
+        def generate(context, builder, signature, arguments):
+            return builder.select(builder.fcmp_ordered(symbol, *arguments), *arguments)
+        return run(run, run), generate
+    return chosen
+
+
+least_run, most_run = (_extreme(symbol) for symbol in '<>')
 
 
 @intrinsic

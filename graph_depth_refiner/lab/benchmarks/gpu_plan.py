@@ -31,7 +31,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graph_depth_refiner.config import RefinerConfig
-from graph_depth_refiner.core import transfer_torch
+from graph_depth_refiner.core import cleaning, transfer_torch
 from graph_depth_refiner.core.kernels import Kernels, triton_kernels
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.triton_launch import Launch, listening
@@ -96,10 +96,14 @@ def size_of(values: Any) -> int:
 
 
 class _Answers:
-    """Stands for the way to a device and back, and counts what goes over it."""
+    """
+    Stands for the way to a device and back, and counts what goes over it.
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    Motions are said to be trusted or not; values that the host works on are read or refused.
+    """
+
+    def __init__(self, plan: Plan, trusted: bool = True, read: bool = False) -> None:
+        self.plan, self.trusted, self.read = plan, trusted, read
 
     def kernels(self) -> Kernels:
         """Return the kernels of a device with this way to it."""
@@ -139,28 +143,31 @@ class _Answers:
         if tuple(values.shape) == (MOTION,):  # a small step aside, to be trusted
             motion = np.eye(4)
             motion[0, 3] = 0.01
-            return np.append(motion, 1.0)
+            return np.append(motion, float(self.trusted))
         if values.dtype == torch.bool and not values.shape:  # the pose fits
             return np.array(True)
+        if self.read:
+            return np.ones(tuple(values.shape), str(values.dtype).partition('.')[2])
         raise ValueError(f'wait: expected one of the planned ones, got {tuple(values.shape)}')
 
     def _fetch(self, arrays: tuple, numbers: tuple) -> tuple[list[np.ndarray], list[float]]:
         packed = transfer_torch.pack(arrays, numbers)
         self._down(size_of(packed))
-        finite, worse = 1.0, 0.0
-        rest = [float(one) if isinstance(one, (int, float)) else 1.0 for one in numbers[2:]]
-        return [np.zeros(tuple(one.shape), np.float32) for one in arrays], [finite, worse, *rest]
+        found = [float(one) if isinstance(one, (int, float)) else 1.0 for one in numbers]
+        if len(found) > 1:
+            found[:2] = 1.0, 0.0  # finite, and not worse
+        return [np.ones(tuple(one.shape), np.float32) for one in arrays], found
 
 
 def plan_frames(config: RefinerConfig, size: tuple[int, int]) -> list[Plan]:
     """Return what frames of a size (width, height) ask of a device: the first ones, and on."""
-    plans = []
+    plans, cleans = [], cleaning.is_on(config)
     with FakeTensorMode():
         for kind, pose in (('motion from the frames', None), ('poses', np.eye(4))):
             refiner = DepthRefiner(config.with_values(backend='torch'), 'cpu')
             for number in ('first', 'second', 'any other'):
                 plan = Plan(f'{number}, {kind}')
-                refiner.kernels = _Answers(plan).kernels()
+                refiner.kernels = _Answers(plan, read=cleans).kernels()
                 frame = _frame(size, None if pose is None else pose)
                 with _Counting(plan), listening(lambda one, plan=plan: _note(plan, one)):
                     refiner.refine(frame)
@@ -180,7 +187,7 @@ def _frame(size: tuple[int, int], pose: np.ndarray | None) -> Frame:
     return Frame(
         rng.integers(0, 255, (height, width, 3), np.uint8),
         rng.normal(1.0, 0.01, (height, width)).astype(np.float32),
-        Intrinsics(width, width, width / 2, height / 2),
+        Intrinsics(float(width), float(width), width / 2, height / 2),
         rng.random((height, width), np.float32), pose=pose)
 
 
