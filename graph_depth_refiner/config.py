@@ -365,7 +365,7 @@ class Solver(Group):
     mode: str = tunable(
         'realtime', 'A fixed number of steps, or on until the energy settles',
         choices=('realtime', 'converged'))
-    iterations: int = tunable(10, 'Solver steps per frame in realtime mode', low=0, high=100000)
+    iterations: int = tunable(5, 'Solver steps per frame in realtime mode', low=0, high=100000)
     max_iterations: int = tunable(
         8000, 'Most solver steps per level in converged mode', low=1, high=1000000)
     tolerance: float = tunable(
@@ -376,7 +376,7 @@ class Solver(Group):
     levels: int = tunable(1, 'Levels L of the pyramid, from coarse to fine', low=1, high=8)
     level_ratio: int = tunable(2, 'Ratio r of the sides of two levels', low=2, high=8)
     learning_rate: float = tunable(
-        0.6, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
+        1.2, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
     slope_rate: float = tunable(
         0.05, 'Step of the slopes as a share of that of d', unit='1/px', low=0.0, high=10.0)
     rate_decay: float = tunable(
@@ -424,7 +424,8 @@ PAPER = {
     'graph.sigma_intensity': 0.07, 'graph.sigma_space': 3.0,
     'planes.start': False, 'temporal.enabled': False, 'edges.passes': 0,
     'energy.reg_lambda': 25.0, 'energy.reg_lambda_coarse': 15.0, 'energy.reg_alpha': 3.5,
-    'solver.levels': 2, 'solver.level_ratio': 2, 'solver.learning_rate': 0.3, 'solver.scale': 1,
+    'solver.iterations': 10, 'solver.levels': 2, 'solver.level_ratio': 2,
+    'solver.learning_rate': 0.3, 'solver.scale': 1,
 }
 
 STEREO = {

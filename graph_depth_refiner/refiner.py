@@ -230,7 +230,7 @@ class DepthRefiner:
         clock.done('graph')
 
         # The past as seen from here, and what both say
-        raw = downsample(k, obs.d * (obs.m > 0), obs.m, noise, guide.scale)
+        raw = downsample(k, obs.measured, obs.m, noise, guide.scale)
         present = fuse_history(k, history, obs, raw, guide, noise, config)
         clock.done('history')
         level = k.either(

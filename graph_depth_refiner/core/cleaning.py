@@ -71,7 +71,7 @@ def clean(k: Kernels, level: Level, guide: Guide, config: RefinerConfig) -> Leve
                 cleaned, k.array(color), -(-stride // guide.scale), limit, share,
                 cleaning.joint_median_sigma)
     kept = frames * reliable * (k.numpy(cleaned) == filled)
-    return replace(level, d=cleaned * pixel, frames=k.array(kept))
+    return replace(level, d=cleaned * pixel, frames=k.array(kept), filled=True)
 
 
 def reliable_pixels(z: np.ndarray, frames: np.ndarray, scale: int, config: RefinerConfig

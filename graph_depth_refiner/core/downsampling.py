@@ -52,6 +52,7 @@ class Level:
     unit: Number  # standard deviation of a single measurement at the typical depth
     fused_unit: Number  # the same after fusion
     independent: Number = 1.0  # share of the variance that differs from pixel to pixel
+    filled: bool = False  # there may be values with no frame behind them
 
 
 def scale_of(wanted: int, shape: tuple[int, int]) -> int:

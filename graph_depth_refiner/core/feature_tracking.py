@@ -26,9 +26,11 @@ import numpy as np
 from graph_depth_refiner.core.statistics import upper_median
 from graph_depth_refiner.frame import Intrinsics
 
-TILE = 10  # pixels of the halved image; the best corner of every tile is followed
+TILE = 12  # pixels of the halved image; the best corner of every tile is followed
 CORNER = 3  # pixels of it, side of the window a corner must show in
 WINDOW, LEVELS = 15, 4  # side of the window that is followed, and levels of the pyramid above
+# what is found is only where a search begins: so many steps, and pixels of a step that end them
+SETTLED = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 8, 0.05)
 CLOSE = 1.5  # pixels by which a corner may be off the motion it belongs to
 TRIES = 50  # motions that are guessed
 LEAST, LEAST_SHARE = 15, 0.25  # corners that must agree, and their share of those found again
@@ -48,7 +50,8 @@ def estimate_pose_pnp(before: np.ndarray, now: np.ndarray, d: np.ndarray,
     x, y = corners(images[0])
     start = np.stack([x, y], axis=-1).astype(np.float32)  # N 2
     end, found, _ = cv2.calcOpticalFlowPyrLK(
-        images[0], images[1], start, start.copy(), winSize=(WINDOW, WINDOW), maxLevel=LEVELS)
+        images[0], images[1], start, start.copy(), winSize=(WINDOW, WINDOW), maxLevel=LEVELS,
+        criteria=SETTLED)
     known = (found[:, 0] > 0) & (d[y, x] > 0)
     if np.count_nonzero(known) < LEAST:
         return None

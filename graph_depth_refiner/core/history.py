@@ -90,7 +90,7 @@ def continues(history: History | None, obs: Observation, guide: Guide) -> bool:
 def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Level, guide: Guide,
                  noise: NoiseModel, config: RefinerConfig) -> Present:
     """Warp the history to the present camera, and fuse the measurement with it."""
-    alone = Present(obs.d * (obs.m > 0), obs.m, noise, None, 0.0, 'first frame')
+    alone = Present(obs.measured, obs.m, noise, None, 0.0, 'first frame')
     if not config.temporal.enabled:
         return alone._replace(reset='switched off')
     if history is None:

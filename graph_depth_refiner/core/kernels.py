@@ -134,6 +134,7 @@ class Kernels(NamedTuple):
     fetch: Callable[[tuple, tuple], tuple[list[np.ndarray], list[float]]]  # arrays and numbers
     where: Callable[[Array, Array, Array], Array]
     either: Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]  # see `transfer_torch`
+    inverse_depth: Callable[[np.ndarray, float, float], tuple[np.ndarray, np.ndarray]]
     # numbers
     smaller: Callable[[Number, float], Number]
     positive_median: PositiveMedian
@@ -146,6 +147,7 @@ class Kernels(NamedTuple):
     upsample_planes: Callable[[Array, Array, Array, Array, NoiseModel, Number, int], Array]
     predict_by_color: Callable[[Array, Array, Array, Array, int, float, float], Array]
     fillable: Callable[[Array, Array, Number, RefinerConfig], Array]
+    keep_planes: Callable[[Array, Array], None]  # in place
     median3: Callable[[Array], Array]
     # graph
     build_graph: BuildGraph
@@ -202,6 +204,8 @@ def numba_kernels() -> Kernels:
         joint_median_numba,
         local_planes_numba,
         noise,
+        noise_numba,
+        observation_numba,
         odometry,
         odometry_numba,
         output_numba,
@@ -231,18 +235,20 @@ def numba_kernels() -> Kernels:
         noise=lambda model: model,
         numpy=np.asarray,
         fetch=lambda arrays, numbers: (list(arrays), list(map(float, numbers))),
+        inverse_depth=observation_numba.inverse_depth,
         where=np.where,
         either=lambda condition, one, other: one() if condition else other(),
         smaller=min,
         positive_median=statistics.positive_median,
         known_median=statistics.known_median,
         fused_unit=noise.fused_unit,
-        known_sigma=partial(noise.known_sigma, np.where),
-        learn_noise=noise.learn_noise,
+        known_sigma=noise_numba.known_sigma,
+        learn_noise=partial(noise.learn_noise, order=noise_numba.rising_order),
         merge_blocks=downsampling_numba.merge_blocks,
         upsample_planes=upsampling_numba.upsample_planes,
         predict_by_color=guided_upsampling_numba.predict_by_color,
-        fillable=upsampling.fillable,
+        fillable=upsampling_numba.fillable,
+        keep_planes=upsampling_numba.keep_planes,
         median3=upsampling.median3,
         build_graph=patch_graph_numba.build_graph,
         band_changes=patch_graph_numba.band_changes,
@@ -261,7 +267,7 @@ def numba_kernels() -> Kernels:
         blurred=odometry.blurred,
         halved=odometry.halved,
         normal_equations=odometry_numba.normal_equations,
-        search_motion=partial(odometry.search_motion, odometry_numba.normal_equations),
+        search_motion=odometry_numba.search_motion,
         warp=warping_numba.warp,
         flow=lambda flow, motion, intrinsics, d: flow,
         bias_sums=temporal_numba.bias_sums,
@@ -294,6 +300,7 @@ def torch_kernels(device: str) -> Kernels:
         local_planes_torch,
         noise,
         noise_torch,
+        observation,
         odometry_torch,
         output_torch,
         patch_graph_torch,
@@ -325,18 +332,20 @@ def torch_kernels(device: str) -> Kernels:
         noise=partial(transfer_torch.noise_on, device),
         numpy=to_numpy,
         fetch=fetch,
+        inverse_depth=observation.inverse_depth,  # on the host: it is copied after that
         where=torch.where,
         either=transfer_torch.either,
         smaller=transfer_torch.smaller,
         positive_median=statistics_torch.positive_median,
         known_median=statistics_torch.known_median,
         fused_unit=noise.fused_sigma,
-        known_sigma=partial(noise.known_sigma, torch.where),
+        known_sigma=noise_torch.known_sigma,
         learn_noise=noise_torch.learn_noise,
         merge_blocks=downsampling_torch.merge_blocks,
         upsample_planes=upsampling_torch.upsample_planes,
         predict_by_color=guided_upsampling_torch.predict_by_color,
         fillable=upsampling_torch.fillable,
+        keep_planes=upsampling_torch.keep_planes,
         median3=filters_torch.median3,
         build_graph=patch_graph_torch.build_graph,
         band_changes=patch_graph_torch.band_changes,

@@ -56,6 +56,8 @@ def fit_planes(k: Kernels, d: Array, frames: Array, sigma: Array, slopes: Array 
 
 def fit_weight(k: Kernels, level: Level) -> Array:
     """Return what the values of a level count for in fits, H W: filled ones a little."""
+    if not level.filled:
+        return level.frames
     return k.where((level.frames <= 0) & (level.d > 0), 0 * level.d + FILLED_WEIGHT, level.frames)
 
 
@@ -72,7 +74,7 @@ def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config:
         return planes
     weight = fit_weight(k, level)
     finished = k.fit_local_planes(
-        planes[0] + 0, weight, SLOPE_WIDTH / WIDTH * level.sigma, planes[1:] + 0)
+        planes[0], weight, SLOPE_WIDTH / WIDTH * level.sigma, planes[1:])
     finished[0] = k.where(weight > 0, planes[0], finished[0])
     if config.holes.fill != 'none':
         k.geodesic_fill(level.d, weight, guide.color, level.unit, finished)

@@ -39,6 +39,8 @@ from graph_depth_refiner.core.kernels import Array, Number
 from graph_depth_refiner.core.statistics import positive_median, subsample, upper_median
 from graph_depth_refiner.frame import Intrinsics
 
+Order = Callable[[np.ndarray], np.ndarray]
+
 # Times the spread about planes in small windows: what the correlated part of the noise hides
 # from them; measured .34 against .09 % on a D400 at rest, 1 to 2 on other sensors.
 HIDDEN = 3.0
@@ -98,13 +100,6 @@ def fused_sigma(noise: NoiseModel, d: Array, frames: Array) -> Array:
     return (noise.share * d + noise.floor) * (COMMON + (1 - COMMON) / frames.clip(1)) ** 0.5
 
 
-def known_sigma(where: Callable[[Array, Array, Array], Array], noise: NoiseModel, d: Array,
-                frames: Array, unit: Number) -> Array:
-    """Return the deviation, H W, of means d of so many frames; a unit where nothing is known."""
-    sigma = fused_sigma(noise, d, frames)
-    return where(d > 0, sigma, 0 * sigma + unit)
-
-
 def fused_unit(noise: NoiseModel, d: float, frames: float) -> float:
     """Return the same of single numbers."""
     return float(fused_sigma(noise, np.float32(d), np.float32(frames)))
@@ -129,8 +124,13 @@ def first_model(sensor: str, d: np.ndarray, intrinsics: Intrinsics) -> NoiseMode
     return NoiseModel(floor, share, independent, fixed=fixed)
 
 
+def rising_order(values: np.ndarray) -> np.ndarray:
+    """Return the places of N values in rising order, equal ones as they come."""
+    return np.argsort(values, kind='stable')
+
+
 def learn_noise(model: NoiseModel, d: np.ndarray, m: np.ndarray, history: np.ndarray,
-                frames: np.ndarray, gate: float) -> NoiseModel:
+                frames: np.ndarray, gate: float, order: Order = rising_order) -> NoiseModel:
     """Return the model after the residuals of some pixels, H W, of those within the gate."""
     d, m, old, behind = (subsample(one, SAMPLES) for one in (d, m, history, frames))
     both = (m > 0) & (behind > 0) & (old > 0)
@@ -139,11 +139,11 @@ def learn_noise(model: NoiseModel, d: np.ndarray, m: np.ndarray, history: np.nda
         return model  # the same frame again, as slow cameras send it, tells nothing
     sigma = (model.floor + model.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))
     near = np.abs(residual) <= gate * sigma
-    return learn(model, d[near], residual[near], behind[near])
+    return learn(model, d[near], residual[near], behind[near], order)
 
 
-def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.ndarray
-          ) -> NoiseModel:
+def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.ndarray,
+          order: Order = rising_order) -> NoiseModel:
     """
     Return the model after one more frame.
 
@@ -156,10 +156,10 @@ def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.nda
     typical, frames = upper_median(d), np.maximum(frames, 1)
     # the mean of all frames, unlike d and the history, tells nothing of the residual
     mean = d - residual * frames / (1 + frames)
-    order = np.argsort(mean, kind='stable')
+    rising = order(mean)
     spread = np.abs(residual) / np.sqrt(1 + 1 / frames)
     at, seen = [], []
-    for part in np.array_split(order, BINS):
+    for part in np.array_split(rising, BINS):
         at.append(float(mean[part].mean()) / typical)
         seen.append(max(NORMAL * upper_median(spread[part]) / typical, LEAST * at[-1]))
     x, y = np.array(at), np.array(seen)

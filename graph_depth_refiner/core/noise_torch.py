@@ -18,9 +18,17 @@ from __future__ import annotations
 import torch
 
 from graph_depth_refiner.core import noise as stage
-from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.kernels import Number
+from graph_depth_refiner.core.noise import fused_sigma, NoiseModel
 from graph_depth_refiner.core.statistics import subsample
 from graph_depth_refiner.core.statistics_torch import masked_median
+
+
+def known_sigma(noise: NoiseModel, d: torch.Tensor, frames: torch.Tensor, unit: Number
+                ) -> torch.Tensor:
+    """Return the deviation, H W, of means d of so many frames; a unit where nothing is known."""
+    sigma = fused_sigma(noise, d, frames)
+    return torch.where(d > 0, sigma, 0 * sigma + unit)
 
 
 def learn_noise(model: NoiseModel, d: torch.Tensor, m: torch.Tensor, history: torch.Tensor,

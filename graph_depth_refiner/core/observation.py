@@ -39,16 +39,19 @@ class Observation:
     pose: np.ndarray | None  # 4 4, camera to world
     empty: bool  # nothing is valid
     host: np.ndarray  # H W, d as the host has it
+    doubted: bool = True  # a valid pixel may have no weight
+
+    @property
+    def measured(self) -> Array:
+        """Return d, H W, 0 where it has no weight."""
+        return self.d * (self.m > 0) if self.doubted else self.d
 
 
 def observe(k: Kernels, frame: Frame, config: RefinerConfig) -> Observation:
     """Turn a frame into inverse depth with weights; nothing is smoothed or filled here."""
-    depth = frame.depth.astype(np.float32, copy=False)
-    # comparisons with NaN are false: NaN, inf, 0 and negative depth all end here
-    valid = (depth >= config.depth.min) & (depth <= config.depth.max)
-    d = np.zeros(depth.shape, np.float32)
-    np.divide(np.float32(1), depth, out=d, where=valid)
-    confidence = m = valid.astype(np.float32)
+    d, m = k.inverse_depth(frame.depth.astype(np.float32, copy=False), config.depth.min,
+                           config.depth.max)
+    confidence = m
     if frame.confidence is not None:
         confidence = m * frame.confidence.astype(np.float32, copy=False)
         known = confidence > 0
@@ -57,7 +60,18 @@ def observe(k: Kernels, frame: Frame, config: RefinerConfig) -> Observation:
     grey = grey_image(frame.image)
     there = k.arrays(d, m, grey, *[] if confidence is m else [confidence])
     return Observation(there[0], there[1], there[1] if confidence is m else there[3], there[2],
-                       frame.image, frame.intrinsics, frame.stamp, frame.pose, not m.any(), d)
+                       frame.image, frame.intrinsics, frame.stamp, frame.pose, not m.any(), d,
+                       confidence is not m)
+
+
+def inverse_depth(depth: np.ndarray, least: float, most: float
+                  ) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inverse of depth, H W, 0 where it is not from least to most, and 1 elsewhere."""
+    # comparisons with NaN are false: NaN, inf, 0 and negative depth all end here
+    valid = (depth >= least) & (depth <= most)
+    d = np.zeros(depth.shape, np.float32)
+    np.divide(np.float32(1), depth, out=d, where=valid)
+    return d, valid.astype(np.float32)
 
 
 def grey_image(image: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ the measurement), so that rounding does not grow from step to step.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TYPE_CHECKING
+from typing import NamedTuple, TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -33,16 +33,16 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.feature_tracking import estimate_pose_pnp
 from graph_depth_refiner.core.kernels import Array, Kernels, Number
 from graph_depth_refiner.core.noise import NORMAL
-from graph_depth_refiner.core.statistics import upper_median
 from graph_depth_refiner.frame import Intrinsics
 
 if TYPE_CHECKING:
     from graph_depth_refiner.core.downsampling import Guide, Level
     from graph_depth_refiner.core.history import History
-    from graph_depth_refiner.core.kernels import NormalEquations
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
-PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), (0, 4, 6, 1.0))
+GUESS_PLAN = ((0, 4, 6, 1.0),)
+FINE_PLAN = ((0, 6, 4, 1.0), (0, 4, 2, 1.0))  # few samples lead to where many decide
+PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), *FINE_PLAN)
 ONE_LOOK = ((0, 4, 1, 1.0),)  # the same, to see whether a motion fits
 PHOTOMETRIC_SIGMA = 0.02  # difference of the image in [0, 1] that starts to count as an outlier
 BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move on its own before it counts less
@@ -63,38 +63,6 @@ FLAT_BLOCK = 1e-4  # squared gradient of the image that keeps an even block in i
 # Pixels at the border that samples must not come into; those of a camera at rest, which are on
 # pixels up to rounding, are clear of it.
 MARGIN = 0.75
-
-
-def _places() -> np.ndarray:
-    """Return where the terms of J^T J and, last in each row, of J^T r stand in the sums."""
-    rows, columns = np.triu_indices(TERMS, m=TERMS + 1)
-    places = np.zeros((TERMS, TERMS + 1), int)
-    places[rows, columns] = np.arange(SEEN)
-    square = places[:, :TERMS]
-    square += np.triu(square, 1).T
-    return places
-
-
-PLACES = _places()
-
-
-@dataclass(frozen=True, eq=False)
-class Equations:
-    """Normal equations of the alignment, and how well it fits."""
-
-    matrix: np.ndarray  # TERMS TERMS, J^T J
-    vector: np.ndarray  # TERMS, J^T r
-    shifts: np.ndarray  # pixels by which each block would move on its own
-    seen: float  # samples inside the image,
-    alike: float  # and those of them that look alike
-    measured: float  # samples with depth,
-    agreeing: float  # and those of them that agree
-
-    @classmethod
-    def of_sums(cls, sums: np.ndarray, shifts: np.ndarray) -> Equations:
-        """Unpack sums by block: rows of the upper triangle, each with J^T r, then counts."""
-        shifts, sums = shifts[sums[:, SEEN] > 0], sums.sum(axis=0)
-        return cls(sums[PLACES[:, :TERMS]], sums[PLACES[:, TERMS]], shifts, *sums[SEEN:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,14 +151,14 @@ def align(k: Kernels, past: Aligned, now: Target, guess: Array | None) -> Motion
     """
     problem = _alignment(k, past, now)
     guess = k.motion(np.eye(4)) if guess is None else guess
-    motion = _searched(k, problem, guess, PLAN[-1:], BLOCK_FLOW_SCALE, foreseen=True)
+    motion = _searched(k, problem, guess, GUESS_PLAN, BLOCK_FLOW_SCALE, foreseen=True)
     if motion.trusted:
         return motion
     tracked = estimate_pose_pnp(k.numpy(past.grey), k.numpy(now.grey),
                                 k.numpy(past.planes[0] * (problem.steady > 0)), now.intrinsics)
     if tracked is not None:
         tracked = k.motion(tracked)
-        motion = _searched(k, problem, tracked, PLAN[-1:], BLOCK_FLOW_SCALE)
+        motion = _searched(k, problem, tracked, FINE_PLAN, BLOCK_FLOW_SCALE)
         if motion.trusted:
             return motion
     for begin in (tracked, guess, k.motion(np.eye(4))):
@@ -232,65 +200,3 @@ def blurred(images: tuple[np.ndarray, ...], sigma: float) -> tuple[np.ndarray, .
 def halved(images: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """Return images, H W, of half their size."""
     return tuple(cv2.pyrDown(one) for one in images)
-
-
-def search_motion(equations: NormalEquations, problem: Alignment, matrix: np.ndarray,
-                  plan: tuple, block_flow_scale: float, foreseen: bool) -> np.ndarray:
-    """
-    Return the 16 numbers of the motion that is found from a first one on, and 1 if it is trusted.
-
-    If it is to be `foreseen`, it is looked for only where few blocks move at the first one.
-    """
-    now, near = problem.now, problem.near
-    gain_bias, found, nothing = np.array([1.0, 0.0]), None, np.append(np.eye(4), 0.0)
-    if not near > 0:
-        return nothing
-    for floor, stride, iterations, wider in plan:
-        images = problem.images[min(floor, len(problem.images) - 1)]
-        for _ in range(iterations):
-            found = Equations.of_sums(*equations(
-                problem.past.planes, problem.steady, images[0], now.d, now.m, images[1], stride,
-                matrix, gain_bias, now.intrinsics, wider * now.sigma, wider * PHOTOMETRIC_SIGMA,
-                block_flow_scale))
-            shift = upper_median(found.shifts) if found.shifts.size else 0.0
-            step = _solve(found, near)
-            if not np.isfinite(step).all() or (foreseen and shift > BLOCK_FLOW_SCALE):
-                return nothing
-            matrix = _moved(matrix, step)
-            gain_bias = gain_bias + step[6:]
-            block_flow_scale = max(BLOCK_FLOW_SCALE, 2 * shift)
-            if _pixels(step, near, now.intrinsics.fx) < STILL * 2 ** floor:
-                break
-    height, width = now.d.shape
-    return np.append(matrix, _trusted(found, matrix, height * width / PLAN[-1][1] ** 2))
-
-
-def _solve(found: Any, near: float) -> np.ndarray:
-    """Return the Gauss-Newton step, slightly damped, in units free of the scene's scale."""
-    scale = np.array([1, 1, 1, 1 / near, 1 / near, 1 / near, 1, 1])
-    matrix = found.matrix * scale[:, None] * scale
-    damping = 1e-6 * np.trace(matrix) / len(matrix) + 1e-12
-    try:
-        step = np.linalg.solve(matrix + damping * np.eye(len(matrix)), -found.vector * scale)
-    except np.linalg.LinAlgError:
-        return np.full(len(matrix), np.nan)
-    return step * scale
-
-
-def _pixels(step: np.ndarray, near: float, focal: float) -> float:
-    """Return about how far a step moves the image."""
-    return focal * max(np.abs(step[:3]).max(), np.abs(step[3:6]).max() * near)
-
-
-def _moved(matrix: np.ndarray, step: np.ndarray) -> np.ndarray:
-    twist = np.eye(4)
-    twist[:3, :3] = cv2.Rodrigues(step[:3])[0]
-    twist[:3, 3] = step[3:6]
-    return twist @ matrix
-
-
-def _trusted(found: Any, matrix: np.ndarray, samples: float) -> bool:
-    return bool(
-        np.isfinite(matrix).all() and found.measured > LEAST_SAMPLES * samples
-        and found.agreeing > LEAST_AGREEING * found.measured
-        and found.alike > LEAST_ALIKE * found.seen)

@@ -19,12 +19,20 @@ from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.core.odometry import (
+    Alignment,
     BLOCK,
+    BLOCK_FLOW_SCALE,
     DEPTH_SCALE,
     FLAT_BLOCK,
+    LEAST_AGREEING,
+    LEAST_ALIKE,
+    LEAST_SAMPLES,
     MARGIN,
     OUTLIER,
+    PHOTOMETRIC_SIGMA,
+    PLAN,
     SEEN,
+    STILL,
     TERMS,
 )
 from graph_depth_refiner.frame import Intrinsics
@@ -183,11 +191,136 @@ def normal_equations(x: np.ndarray, n: np.ndarray, before: np.ndarray, d: np.nda
                      photometric_sigma: float, block_flow_scale: float
                      ) -> tuple[np.ndarray, np.ndarray]:
     """Linearise the misfit of planes and images at a motion, in float64; see the reference."""
-    height, width = n.shape
-    sums = np.empty((-(-height // BLOCK) * -(-width // BLOCK), SEEN + 4))
-    shifts = np.empty(len(sums))
-    k = intrinsics
-    _blocks(x, n, before, d, m, now, now.shape[1] / width, stride, motion.astype(np.float64),
-            gain_bias, np.array([k.fx, k.fy, k.cx, k.cy], np.float64), float(sigma),
+    sums, shifts = _room(n.shape)
+    _blocks(x, n, before, d, m, now, now.shape[1] / n.shape[1], stride,
+            motion.astype(np.float64), gain_bias, _camera(intrinsics), float(sigma),
             photometric_sigma, block_flow_scale, sums, shifts)
     return sums, shifts
+
+
+def _room(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the sums and the shift of every block go."""
+    sums = np.empty((-(-shape[0] // BLOCK) * -(-shape[1] // BLOCK), SEEN + 4))
+    return sums, np.empty(len(sums))
+
+
+def _camera(k: Intrinsics) -> np.ndarray:
+    return np.array([k.fx, k.fy, k.cx, k.cy], np.float64)
+
+
+def search_motion(problem: Alignment, matrix: np.ndarray, plan: tuple, block_flow_scale: float,
+                  foreseen: bool) -> np.ndarray:
+    """
+    Return the 16 numbers of the motion that is found from a first one on, and 1 if it is trusted.
+
+    If it is to be `foreseen`, it is looked for only where few blocks move at the first one.
+    """
+    now, near, nothing = problem.now, float(problem.near), np.append(np.eye(4), 0.0)
+    if not near > 0:
+        return nothing
+    matrix, gain_bias = np.array(matrix, np.float64), np.array([1.0, 0.0])
+    sums, shifts = _room(now.d.shape)
+    total, scale = np.zeros(SEEN + 4), float(block_flow_scale)
+    for floor, stride, iterations, wider in plan:
+        images = problem.images[min(floor, len(problem.images) - 1)]
+        scale = _search(
+            problem.past.planes, problem.steady, images[0], now.d, now.m, images[1], stride,
+            iterations, STILL * 2 ** floor, foreseen, matrix, gain_bias, _camera(now.intrinsics),
+            wider * float(now.sigma), wider * PHOTOMETRIC_SIGMA, scale, near, sums, shifts, total)
+        if scale == 0:
+            return nothing
+    height, width = now.d.shape
+    seen, alike, measured, agreeing = total[SEEN:]
+    trusted = (np.isfinite(matrix).all()
+               and measured > LEAST_SAMPLES * height * width / PLAN[-1][1] ** 2
+               and agreeing > LEAST_AGREEING * measured and alike > LEAST_ALIKE * seen)
+    return np.append(matrix, trusted)
+
+
+@njit(nogil=True, cache=True)
+def _search(x, n, before, d, m, now, stride, iterations, still, foreseen, matrix, gain_bias,
+            camera, sigma, photometric_sigma, block_flow_scale, near, sums, shifts, total):
+    """Take Gauss-Newton steps; return the scale of the motion of blocks, 0 if it failed."""
+    step = np.empty(TERMS)
+    for _ in range(iterations):
+        _blocks(x, n, before, d, m, now, now.shape[1] / n.shape[1], stride, matrix, gain_bias,
+                camera, sigma, photometric_sigma, block_flow_scale, sums, shifts)
+        for k in range(SEEN + 4):
+            total[k] = 0.0
+            for block in range(len(sums)):
+                total[k] += sums[block, k]
+        shift = _median_shift(sums, shifts)
+        if not _solve(total, near, step) or (foreseen and shift > BLOCK_FLOW_SCALE):
+            return 0.0
+        _move(matrix, step)
+        gain_bias[0] += step[6]
+        gain_bias[1] += step[7]
+        block_flow_scale = max(BLOCK_FLOW_SCALE, 2 * shift)
+        if camera[0] * max(np.abs(step[:3]).max(), near * np.abs(step[3:6]).max()) < still:
+            break
+    return block_flow_scale
+
+
+@njit(nogil=True, cache=True)
+def _median_shift(sums, shifts):
+    """Return the upper median of how far blocks with samples would move, 0 if none has."""
+    known = np.sort(shifts[sums[:, SEEN] > 0])
+    return known[len(known) // 2] if len(known) > 0 else 0.0
+
+
+@njit(nogil=True, cache=True)
+def _solve(total, near, step):
+    """
+    Find the Gauss-Newton step, slightly damped, by Cholesky; tell whether there is one.
+
+    It is solved for in units free of the scene's scale: translations times `near`.
+    """
+    lower, k, trace = np.zeros((TERMS, TERMS)), 0, 0.0
+    for a in range(TERMS):
+        own = 1 / near if 3 <= a < 6 else 1.0
+        for b in range(a, TERMS):
+            lower[b, a] = total[k] * own * (1 / near if 3 <= b < 6 else 1.0)
+            k += 1
+        step[a] = -total[k] * own
+        k += 1
+        trace += lower[a, a]
+    damping = 1e-6 * trace / TERMS + 1e-12
+    for a in range(TERMS):
+        for b in range(a + 1):
+            value = lower[a, b] + (damping if a == b else 0.0)
+            for c in range(b):
+                value -= lower[a, c] * lower[b, c]
+            if a == b:
+                if not 0 < value < np.inf:
+                    return False
+                lower[a, a] = np.sqrt(value)
+            else:
+                lower[a, b] = value / lower[b, b]
+    for a in range(TERMS):
+        for c in range(a):
+            step[a] -= lower[a, c] * step[c]
+        step[a] /= lower[a, a]
+    for a in range(TERMS - 1, -1, -1):
+        for c in range(a + 1, TERMS):
+            step[a] -= lower[c, a] * step[c]
+        step[a] /= lower[a, a]
+    step[3:6] /= near
+    return np.isfinite(step).all()
+
+
+@njit(nogil=True, cache=True)
+def _move(matrix, step):
+    """Put a small motion, rotation vector and translation, behind a motion 4 4, in place."""
+    x, y, z = step[0], step[1], step[2]
+    squared = x * x + y * y + z * z
+    angle = np.sqrt(squared)
+    # sin(t) / t and (1 - cos(t)) / t^2 of Rodrigues' formula
+    a = np.sin(angle) / angle if angle > 1e-4 else 1 - squared / 6
+    half = np.sin(0.5 * angle) / angle if angle > 1e-4 else 0.5 - squared / 48
+    b = 2 * half * half
+    for column in range(4):
+        p, q, r = matrix[0, column], matrix[1, column], matrix[2, column]
+        u, v, w = y * r - z * q, z * p - x * r, x * q - y * p
+        matrix[0, column] = p + a * u + b * (y * w - z * v) + step[3] * matrix[3, column]
+        matrix[1, column] = q + a * v + b * (z * u - x * w) + step[4] * matrix[3, column]
+        matrix[2, column] = r + a * w + b * (x * v - y * u) + step[5] * matrix[3, column]

@@ -18,11 +18,28 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.core.jit.options import FUSED
+from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
+from graph_depth_refiner.core.jit.simd import (
+    abs_run,
+    at_most_run,
+    choose_run,
+    counting_run,
+    inverse_root,
+    inverse_run,
+    LANES,
+    less_run,
+    load_run,
+    most_run,
+    spread_run,
+    store_run,
+)
 from graph_depth_refiner.core.output import CORRECTED, CORRECTED_UNITS, FILLED, MEASURED, UNKNOWN
+from graph_depth_refiner.core.rows_numba import wide_enough
 from graph_depth_refiner.frame import Intrinsics
 
 _NAN = np.float32(np.nan)
+_UNKNOWN, _MEASURED, _CORRECTED, _FILLED = (
+    np.float32(kind) for kind in (UNKNOWN, MEASURED, CORRECTED, FILLED))
 
 
 def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.ndarray,
@@ -32,6 +49,7 @@ def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.n
     depth, confidence = np.empty_like(d), np.empty_like(d)
     normals = np.empty((*d.shape, 3), np.float32)
     provenance = np.empty(d.shape, np.uint8)
+    planes, d, m, frame_count = wide_enough(planes, d, m, frame_count)
     k = intrinsics
     camera = np.array([k.fx, k.fy, k.cx, k.cy], np.float32)
     _describe(planes, d, m, frame_count, np.float32(CORRECTED_UNITS * noise[0]),
@@ -44,32 +62,42 @@ def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.n
 @njit(parallel=True, **FUSED)
 def _describe(planes, d, m, frame_count, far, share, camera, least, most, depth, normals,
               confidence, provenance):
-    height, width = d.shape
-    fx, fy, cx, cy = camera[0], camera[1], camera[2], camera[3]
+    height, width = depth.shape
     for y in prange(height):
-        for x in range(width):
-            value, ux, uy = planes[0, y, x], planes[1, y, x], planes[2, y, x]
-            if not (value >= least and value <= most):
-                depth[y, x] = _NAN
-                normals[y, x, 0] = normals[y, x, 1] = normals[y, x, 2] = _NAN
-                confidence[y, x] = np.float32(0)
-                provenance[y, x] = UNKNOWN
-                continue
-            a, b = fx * ux, fy * uy
-            c = value - ux * (np.float32(x) - cx) - uy * (np.float32(y) - cy)
-            inverse = np.float32(-1) / np.sqrt(a * a + b * b + c * c)
-            depth[y, x] = np.float32(1) / value
-            normals[y, x, 0] = a * inverse
-            normals[y, x, 1] = b * inverse
-            normals[y, x, 2] = c * inverse
-            n = frame_count[y, x]
-            held = n / (np.float32(1) + n)
-            if d[y, x] <= 0:
-                provenance[y, x] = FILLED
-                confidence[y, x] = held
-            elif abs(value - d[y, x]) > far + share * d[y, x]:
-                provenance[y, x] = CORRECTED
-                confidence[y, x] = held
-            else:
-                provenance[y, x] = MEASURED
-                confidence[y, x] = max(m[y, x], held)
+        line = np.empty((6, d.shape[1]), np.float32)
+        for start in range(0, d.shape[1], LANES):
+            _describe_run(planes, d[y], m[y], frame_count[y], far, share, camera, least, most, y,
+                          min(start, d.shape[1] - LANES), line)
+        for x in range(U(width)):
+            depth[y, x], confidence[y, x] = line[3, x], line[4, x]
+            provenance[y, x] = np.uint8(np.int32(line[5, x]))
+        for x in range(U(width)):
+            normals[y, x, 0], normals[y, x, 1], normals[y, x, 2] = (
+                line[0, x], line[1, x], line[2, x])
+
+
+@njit(**INLINE)
+def _describe_run(planes, d, m, frame_count, far, share, camera, least, most, y, x, line):
+    """Describe neighbouring pixels of a row: normals, depth, confidence and provenance."""
+    at, zero, one, nan = U(x), spread_run(ZERO), spread_run(ONE), spread_run(_NAN)
+    value = load_run(planes[0, y], at)
+    ux, uy = load_run(planes[1, y], at), load_run(planes[2, y], at)
+    known = at_most_run(spread_run(least), value) * at_most_run(value, spread_run(most))
+    a, b = spread_run(camera[0]) * ux, spread_run(camera[1]) * uy
+    across = spread_run(np.float32(x) - camera[2]) + counting_run()
+    c = value - ux * across - uy * spread_run(np.float32(y) - camera[3])
+    inverse = choose_run(known, zero - inverse_root(a * a + b * b + c * c), nan)
+    store_run(line[0], at, a * inverse)
+    store_run(line[1], at, b * inverse)
+    store_run(line[2], at, c * inverse)
+    store_run(line[3], at, choose_run(known, inverse_run(choose_run(known, value, one)), nan))
+    measured, n = load_run(d, at), load_run(frame_count, at)
+    held = n * inverse_run(one + n)
+    there = less_run(zero, measured)
+    fits = there * at_most_run(
+        abs_run(value - measured), spread_run(far) + spread_run(share) * measured)
+    sure = choose_run(fits, most_run(load_run(m, at), held), held)
+    store_run(line[4], at, choose_run(known, sure, zero))
+    kind = choose_run(fits, spread_run(_MEASURED), choose_run(
+        there, spread_run(_CORRECTED), spread_run(_FILLED)))
+    store_run(line[5], at, choose_run(known, kind, spread_run(_UNKNOWN)))

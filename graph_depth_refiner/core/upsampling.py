@@ -63,43 +63,10 @@ def upsample(k: Kernels, planes: Array, level: Level, present: Present, obs: Obs
         planes[0] = k.median3(planes[0])
     if config.holes.fill != 'all':
         sigma = present.noise.sigma(k.positive_median(present.d))
-        planes *= k.fillable(present.d, obs.d > 0, sigma, config)
+        k.keep_planes(planes, k.fillable(present.d, obs.d > 0, sigma, config))
     return planes
-
-
-def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerConfig
-             ) -> np.ndarray:
-    """
-    Return which pixels, H W, may have a value: 1 or 0.
-
-    Those are the measured ones; those of holes as narrow as `holes.history_width` that the
-    history knows, d being above 0 there; and those of holes as narrow as `holes.max_width`
-    around which all that is known is one surface: across a depth edge nobody knows which side
-    a pixel is on. A hole is as narrow as a width where no larger square fits into it.
-    """
-    holes = config.holes
-    if holes.fill == 'none':
-        return measured.astype(np.float32)
-    there = d > 0
-    known = there & _closed(measured, holes.history_width)
-    side = max(2 * holes.max_width + 1, AROUND)
-    around = np.ones((side, side), np.uint8)
-    nearest = cv2.dilate(d, around)
-    farthest = cv2.erode(np.where(there, d, np.float32(np.inf)), around)
-    one_surface = nearest - farthest <= np.maximum(ONE_SURFACE * sigma, STEP * nearest)
-    return (known | _closed(known, holes.max_width) & one_surface).astype(np.float32)
 
 
 def median3(image: np.ndarray) -> np.ndarray:
     """Return the median, H W, of the 3x3 pixels around every one."""
     return cv2.medianBlur(image, 3)
-
-
-def _closed(mask: np.ndarray, width: int) -> np.ndarray:
-    """Return a mask, H W bool, with what is narrower than a width closed."""
-    if width < 1:
-        return mask
-    closed = cv2.morphologyEx(
-        mask.view(np.uint8), cv2.MORPH_CLOSE, np.ones((width + 1, width + 1), np.uint8),
-        borderType=cv2.BORDER_CONSTANT, borderValue=0)
-    return mask | closed.view(bool)  # at the border nothing is closed, nor lost

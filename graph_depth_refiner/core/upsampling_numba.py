@@ -20,9 +20,11 @@ the cells, whose planes are then neighbours in memory. Beyond the border the out
 
 from __future__ import annotations
 
+import cv2
 from numba import njit, prange
 import numpy as np
 
+from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import upsampling
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
@@ -44,6 +46,7 @@ _WIDTH, _KEPT = np.float32(upsampling.WIDTH), np.float32(upsampling.KEPT)
 _NEAR, _LEAST = np.float32(upsampling.NEAR), np.float32(upsampling.LEAST)
 _COMMON = np.float32(COMMON)
 _HALF = np.float32(0.5)
+_STEP, _INFINITE = np.float32(upsampling.STEP), np.float32(np.inf)
 _SIDES = upsampling.SIDES
 
 
@@ -232,3 +235,73 @@ def _on_a_side(planes, frames, row, column, u, v, value, close):
     if above < np.float32(np.inf) and below < np.float32(np.inf):
         return value + above if above < below else value - below
     return value
+
+
+def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerConfig
+             ) -> np.ndarray:
+    """
+    Return which pixels, H W bool, may have a value.
+
+    They are those that are measured, or that the history, in d, knows about in holes of up to
+    `history_width`; with `holes.fill: small` also those of holes of up to `max_width`, around
+    which all that is known is one surface: across a depth edge nobody knows which side a pixel
+    is on. A hole is as narrow as a width where no larger square fits into it.
+    """
+    holes = config.holes
+    if holes.fill == 'none':
+        return measured
+    known, farther = np.empty(d.shape, bool), np.empty_like(d)
+    _known(d, _closed(measured, holes.history_width), known, farther)
+    side = max(2 * holes.max_width + 1, upsampling.AROUND)
+    around = np.ones((side, side), np.uint8)
+    filled = _closed(known, holes.max_width)
+    _one_surface(known, cv2.dilate(d, around), cv2.erode(farther, around),
+                 np.float32(upsampling.ONE_SURFACE * sigma), filled)
+    return filled
+
+
+@njit(parallel=True, **FUSED)
+def _known(d, closed, known, farther):
+    """Say which pixels have a value to keep; `farther` is d, infinite where there is none."""
+    height, width = d.shape
+    for y in prange(height):
+        for x in range(U(width)):
+            value = d[y, x]
+            there = value > ZERO
+            known[y, x] = there & closed[y, x]
+            farther[y, x] = value if there else _INFINITE
+
+
+@njit(parallel=True, **FUSED)
+def _one_surface(known, nearest, farthest, limit, filled):
+    """Take back those filled pixels, not known, around which there is a depth edge."""
+    height, width = known.shape
+    for y in prange(height):
+        for x in range(U(width)):
+            if filled[y, x] and not known[y, x]:
+                near = nearest[y, x]
+                filled[y, x] = near - farthest[y, x] <= max(limit, _STEP * near)
+
+
+def keep_planes(planes: np.ndarray, kept: np.ndarray) -> None:
+    """Clear, in place, planes 3 H W of pixels that may have no value, H W bool."""
+    _keep_planes(planes, kept)
+
+
+@njit(parallel=True, **FUSED)
+def _keep_planes(planes, kept):
+    height, width = kept.shape
+    for y in prange(height):
+        for x in range(U(width)):
+            if not kept[y, x]:
+                planes[0, y, x] = planes[1, y, x] = planes[2, y, x] = ZERO
+
+
+def _closed(mask: np.ndarray, width: int) -> np.ndarray:
+    """Return a mask, H W bool, with what is narrower than a width closed."""
+    if width < 1:
+        return mask
+    closed = cv2.morphologyEx(
+        mask.view(np.uint8), cv2.MORPH_CLOSE, np.ones((width + 1, width + 1), np.uint8),
+        borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return mask | closed.view(bool)  # at the border nothing is closed, nor lost

@@ -21,14 +21,15 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import upsampling as stage
 from graph_depth_refiner.core.filters_torch import close, dilate
 from graph_depth_refiner.core.kernels import Number
-from graph_depth_refiner.core.noise import known_sigma, NoiseModel
+from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.noise_torch import known_sigma
 
 
 def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
                     behind: torch.Tensor, noise: NoiseModel, unit: Number, scale: int
                     ) -> torch.Tensor:
     """Return planes 3 h w at every pixel of a `scale` times larger image, 3 H W."""
-    sigma = known_sigma(torch.where, noise, d, behind, unit)
+    sigma = known_sigma(noise, d, behind, unit)
     rows, columns = planes.shape[1:]
     (v, row, own_row), (u, column, own_column) = (
         _places(side, small, scale, d) for side, small in zip(d.shape, (rows, columns)))
@@ -100,3 +101,8 @@ def fillable(d: torch.Tensor, measured: torch.Tensor, sigma: torch.Tensor, confi
     step = (stage.STEP * nearest).clamp(min=stage.ONE_SURFACE * sigma)
     one_surface = nearest + farthest_negative <= step
     return torch.maximum(known, close(known, holes.max_width) * one_surface)
+
+
+def keep_planes(planes: torch.Tensor, kept: torch.Tensor) -> None:
+    """Clear, in place, planes 3 H W of pixels that may have no value, H W of 1 and 0."""
+    planes *= kept

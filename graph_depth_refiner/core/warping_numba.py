@@ -19,7 +19,7 @@ from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.core.camera import pinhole
-from graph_depth_refiner.core.jit.options import FUSED, ONE, U
+from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U
 from graph_depth_refiner.core.warping import CRACK_SHARE, EDGE_ON
 from graph_depth_refiner.frame import Intrinsics
 
@@ -77,7 +77,32 @@ def _splat_nearest(target, near, source, depth):
             source[t] = i
 
 
-@njit(nogil=True, cache=True)
+@njit(parallel=True, **FUSED)
+def _gather(source, moved, n, color, warped, frame_count, seen):
+    """Bring what lands on each pixel there; all but the source lie as N, or C N."""
+    height, width = source.shape
+    none = np.float32(0)
+    for y in prange(height):
+        first = U(y * width)
+        for x in range(U(width)):
+            best, here = source[y, x], first + x
+            if best >= 0:
+                i = U(best)
+                warped[0, here] = moved[0, i]
+                warped[1, here], warped[2, here] = moved[1, i], moved[2, i]
+                frame_count[here] = n[i]
+                for c in range(color.shape[0]):
+                    seen[c, here] = color[c, i]
+            else:
+                warped[0, here] = warped[1, here] = warped[2, here] = frame_count[here] = none
+                for c in range(color.shape[0]):
+                    seen[c, here] = 0
+        for x in range(width):
+            if source[y, x] < 0 and _between(source, y, x):
+                _close_crack(source, y, x, moved, n, color, warped, frame_count, seen)
+
+
+@njit(**INLINE)
 def _between(source, y, x):
     """Tell whether something landed on two opposite sides of a pixel."""
     height, width = source.shape
@@ -85,38 +110,24 @@ def _between(source, y, x):
         0 < y < height - 1 and source[y - 1, x] >= 0 and source[y + 1, x] >= 0)
 
 
-@njit(parallel=True, nogil=True, cache=True)
-def _gather(source, moved, n, color, warped, frame_count, seen):
-    """Bring what lands on each pixel there; a crack takes the nearer of its neighbours."""
-    height, width = n.shape
-    for y in prange(height):
-        for x in range(width):
-            best = source[y, x]
-            from_y, from_x = y, x
-            if best < 0 and _between(source, y, x):
-                near = np.float32(0)
-                for side in range(4):
-                    v = y + (side == 0) - (side == 1)
-                    u = x + (side == 2) - (side == 3)
-                    if 0 <= v < height and 0 <= u < width and source[v, u] >= 0:
-                        i = source[v, u]
-                        d = moved[0, i // width, i % width]
-                        if d > near:
-                            near, best, from_y, from_x = d, i, v, u
-            if best < 0:
-                warped[0, y, x] = warped[1, y, x] = warped[2, y, x] = 0
-                frame_count[y, x] = 0
-                for c in range(color.shape[0]):
-                    seen[c, y, x] = 0
-                continue
-            sy, sx = best // width, best % width
-            ux, uy = moved[1, sy, sx], moved[2, sy, sx]
-            warped[0, y, x] = moved[0, sy, sx] + ux * (x - from_x) + uy * (y - from_y)
-            warped[1, y, x], warped[2, y, x] = ux, uy
-            whole = source[y, x] >= 0
-            frame_count[y, x] = n[sy, sx] if whole else _CRACK_SHARE * n[sy, sx]
-            for c in range(color.shape[0]):
-                seen[c, y, x] = color[c, sy, sx]
+@njit(**FUSED)
+def _close_crack(source, y, x, moved, n, color, warped, frame_count, seen):
+    """Give a pixel the nearest of what landed beside it, with a share of its frames."""
+    height, width = source.shape
+    best, near, aside, down = 0, np.float32(0), 0, 0
+    for side in range(4):
+        dy, dx = (side == 0) - (side == 1), (side == 2) - (side == 3)
+        v, u = y + dy, x + dx
+        if 0 <= v < height and 0 <= u < width and source[v, u] >= 0 \
+                and moved[0, source[v, u]] > near:
+            best, near, aside, down = source[v, u], moved[0, source[v, u]], dx, dy
+    here = y * width + x
+    ux, uy = moved[1, best], moved[2, best]
+    warped[0, here] = near - ux * np.float32(aside) - uy * np.float32(down)
+    warped[1, here], warped[2, here] = ux, uy
+    frame_count[here] = _CRACK_SHARE * n[best]
+    for c in range(color.shape[0]):
+        seen[c, here] = color[c, best]
 
 
 def warp(x: np.ndarray, n: np.ndarray, color: np.ndarray, motion: np.ndarray,
@@ -130,5 +141,6 @@ def warp(x: np.ndarray, n: np.ndarray, color: np.ndarray, motion: np.ndarray,
     depth = np.empty(n.size, np.float32)
     _splat_nearest(target.ravel(), moved[0].ravel(), source.ravel(), depth)
     warped, frame_count, seen = np.empty_like(x), np.empty_like(n), np.empty_like(color)
-    _gather(source, moved, n, color, warped, frame_count, seen)
+    _gather(source, moved.reshape(3, -1), n.ravel(), color.reshape(len(color), -1),
+            warped.reshape(3, -1), frame_count.ravel(), seen.reshape(len(color), -1))
     return warped, frame_count, seen

@@ -150,7 +150,7 @@ def test_a_slanted_surface_goes_on_into_what_was_filled(kernels):
     frames[:, 20:24] = 0
     filled = planes.copy()
     filled[:, frames == 0] = np.array([[0.6], [0.0], [0.0]], np.float32)
-    level = Level(k.array(filled[0]), k.array(frames), None, 1.0, 1.0)
+    level = Level(k.array(filled[0]), k.array(frames), None, 1.0, 1.0, filled=True)
     guide = Guide(None, None, k.array(np.full((1, *SHAPE), 99, np.uint8)), CAMERA, 1)
     found = k.numpy(extend_planes(k, k.array(filled), level, guide, preset('stereo')))
     np.testing.assert_allclose(found, planes, rtol=1e-4)

@@ -78,6 +78,7 @@ def stages(k):
         'either': lambda: k.either(number > 0, lambda: (one, NOISE), lambda: (x[0], NOISE)),
         'renew_graph': lambda: k.renew_graph(one, w[:8], one, config),
         'fillable': lambda: k.fillable(one, reliable, number, config),
+        'keep_planes': lambda: k.keep_planes(x + 0, one),
         'median3': lambda: k.median3(one),
         'bias_sums': lambda: k.bias_sums(one, one, x, one, NOISE),
         'fuse': lambda: k.fuse(

@@ -26,7 +26,8 @@ from graph_depth_refiner.core.downsampling import downsample_image, Level
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import observe
-from graph_depth_refiner.core.upsampling import fillable, KEPT, upsample
+from graph_depth_refiner.core.upsampling import KEPT, upsample
+from graph_depth_refiner.core.upsampling_numba import fillable
 from graph_depth_refiner.frame import Frame, Intrinsics
 
 SHAPE = (24, 40)

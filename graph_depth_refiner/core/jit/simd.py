@@ -117,6 +117,14 @@ def spread_run(typing, value):
 
 
 @intrinsic
+def counting_run(typing):
+    """Return 0, 1, 2 and so on."""
+    def generate(context, builder, signature, arguments):
+        return ir.Constant(_VECTOR, [float(lane) for lane in range(LANES)])
+    return run(), generate
+
+
+@intrinsic
 def inside_run(typing, values, first, size):
     """Clear the values whose position, counted from `first`, is not from 0 to size - 1."""
     def generate(context, builder, signature, arguments):
