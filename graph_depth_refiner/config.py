@@ -376,11 +376,11 @@ class Solver(Group):
     levels: int = tunable(1, 'Levels L of the pyramid, from coarse to fine', low=1, high=8)
     level_ratio: int = tunable(2, 'Ratio r of the sides of two levels', low=2, high=8)
     learning_rate: float = tunable(
-        1.2, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
+        1.4, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
     slope_rate: float = tunable(
         0.05, 'Step of the slopes as a share of that of d', unit='1/px', low=0.0, high=10.0)
     rate_decay: float = tunable(
-        0.2, 'Last step of a frame as a share of its first, geometric between',
+        0.1, 'Last step of a frame as a share of its first, geometric between',
         low=1e-6, high=1.0)
     time_budget_ms: float = tunable(
         0.0, 'The solver stops once the refinement of a frame has taken this long; 0 is no limit',
@@ -425,7 +425,7 @@ PAPER = {
     'planes.start': False, 'temporal.enabled': False, 'edges.passes': 0,
     'energy.reg_lambda': 25.0, 'energy.reg_lambda_coarse': 15.0, 'energy.reg_alpha': 3.5,
     'solver.iterations': 10, 'solver.levels': 2, 'solver.level_ratio': 2,
-    'solver.learning_rate': 0.3, 'solver.scale': 1,
+    'solver.learning_rate': 0.3, 'solver.rate_decay': 0.2, 'solver.scale': 1,
 }
 
 STEREO = {
@@ -437,7 +437,8 @@ STEREO = {
     'planes.width': 3.0, 'planes.guided': True,
     'planes.passes': 0,  # half a pixel of disparity, its unit, hides too much that is curved
     'energy.reg_lambda': 12.0, 'energy.reg_alpha': 5.5,
-    'solver.iterations': 20, 'solver.learning_rate': 0.6, 'solver.slope_rate': 0.1,
+    'solver.iterations': 20, 'solver.learning_rate': 0.6, 'solver.rate_decay': 0.2,
+    'solver.slope_rate': 0.1,
     'solver.scale': 2,  # a matcher's windows are larger, its maps need no finer solution
 }
 

@@ -26,7 +26,7 @@ import numpy as np
 from graph_depth_refiner.core.statistics import upper_median
 from graph_depth_refiner.frame import Intrinsics
 
-TILE = 12  # pixels of the halved image; the best corner of every tile is followed
+TILE = 14  # pixels of the halved image; the best corner of every tile is followed
 CORNER = 3  # pixels of it, side of the window a corner must show in
 WINDOW, LEVELS = 15, 4  # side of the window that is followed, and levels of the pyramid above
 # what is found is only where a search begins: so many steps, and pixels of a step that end them

@@ -60,14 +60,14 @@ def test_solver_times_every_size_preset_and_backend(records):
 
 
 def test_stream_scores_every_method(records):
-    methods = ['input', 'realsense', 'cold-10', 'unwarped-10', 'ours-10', 'ours-10-odometry']
+    methods = ['input', 'realsense', 'cold-10', 'unwarped-10', 'ours', 'ours-odometry']
     found, text = records(
         'stream', '--size', '96x72', '--frames', '6', '--motion', 'object', '--no-reference',
         '--sensor', 'independent', '--room', 'furnished', '--methods', *methods)
     assert [one['method'] for one in found] == methods
     assert all(set(one) >= STREAM_KEYS for one in found)
     error = {one['method']: one['depth_error_percent'] for one in found}
-    assert error['ours-10'] < error['input']
+    assert error['ours'] < error['input']
     assert all(method in text for method in methods)
 
 

@@ -220,7 +220,8 @@ def solved_planes(config: RefinerConfig, frame: Frame) -> np.ndarray:
 METHODS: dict[str, tuple[Callable, str]] = {
     'input': (_as_it_is, 'cold-10'), 'realsense': (_realsense, 'cold-10'),
     'cold-10': (_ours(True, **{'temporal.enabled': False, 'solver.iterations': 10}), 'cold-10'),
-    'unwarped-10': (_unwarped(10), 'cold-10')}
+    'unwarped-10': (_unwarped(10), 'cold-10'),
+    'ours': (_ours(False), 'cold-10'), 'ours-odometry': (_ours(True), 'cold-10')}
 for n in STEPS:
     METHODS[f'ours-{n}'] = (_ours(False, **{'solver.iterations': n}), 'cold-10')
 for n in STEPS:
