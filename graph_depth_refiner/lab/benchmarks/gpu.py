@@ -74,8 +74,11 @@ def dry_run(config: RefinerConfig, size: tuple[int, int]) -> dict[str, Any]:
     from graph_depth_refiner.lab.benchmarks import gpu_compile, gpu_plan
     plans = gpu_plan.plan_frames(config, size)
     print(format_table(
-        ('frame', 'launches', 'Triton', 'uploads', 'downloads', 'waits', 'MB up', 'MB down'),
-        [(plan.frame, plan.launches, len(plan.kernels), plan.uploads, plan.downloads, plan.waits,
+        ('frame', 'launches', 'Triton', 'as graphs', 'uploads', 'downloads', 'waits', 'MB up',
+         'MB down'),
+        [(plan.frame, plan.launches, len(plan.kernels),
+          f'{plan.graphs} + {plan.beside_graphs}' if plan.graphs else '-', plan.uploads,
+          plan.downloads, plan.waits,
           f'{plan.bytes_up / 1e6:.2f}', f'{plan.bytes_down / 1e6:.2f}') for plan in plans]))
     kernels = [one for plan in plans for one in plan.kernels]
     for window in WINDOWS:
@@ -87,7 +90,8 @@ def dry_run(config: RefinerConfig, size: tuple[int, int]) -> dict[str, Any]:
         'size': f'{size[0]}x{size[1]}', 'frame': usual.frame, 'launches': usual.launches,
         'uploads': usual.uploads, 'downloads': usual.downloads, 'waits': usual.waits,
         'bytes_up': usual.bytes_up, 'bytes_down': usual.bytes_down,
-        'bytes_moved': usual.bytes_moved, 'kernels_compiled': len(compiled),
+        'bytes_moved': usual.bytes_moved, 'graph_launches': usual.graphs,
+        'launches_beside_graphs': usual.beside_graphs, 'kernels_compiled': len(compiled),
         'spills': gpu_compile.spills(compiled),
         'targets': [f'sm_{target}' for target in gpu_compile.TARGETS],
         'registers': max(one['registers'] for one in compiled),
