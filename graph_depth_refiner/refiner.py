@@ -65,7 +65,10 @@ from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 if TYPE_CHECKING:
     from graph_depth_refiner.core.cuda_graphs import Graphs
 
-MEASURED_SIZE = 640, 480  # of the frames that tell whether a GPU is faster
+MEASURED_SIZE = 640, 480  # of the frames that tell whether a GPU is faster,
+MEASURED = 4  # how many of them are timed, and before:
+UNTIMED = 6  # two begin the stream, and a GPU captures what the next ones launch
+PASSED = 4  # pixels by which the camera passes on from one of them to the next
 ASIDE = 0.01  # metres that the camera of the warm-up moves at last
 
 _LOG = logging.getLogger(__name__)
@@ -153,13 +156,14 @@ def frame_ms(choice: Choice) -> float:
     refiner = DepthRefiner(device=choice.device)
     width, height = MEASURED_SIZE
     refiner.warm_up((height, width))
-    if refiner.device_failures:
-        return math.inf
-    frames = rough_walls((height, width))
-    start = time.perf_counter()
-    for frame in frames:
+    frames = passed_walls((height, width), UNTIMED + MEASURED)
+    for frame in frames[:UNTIMED]:
         refiner.refine(frame)
-    return 1e3 * (time.perf_counter() - start) / len(frames)
+    start = time.perf_counter()
+    for frame in frames[UNTIMED:]:
+        refiner.refine(frame)
+    spent = time.perf_counter() - start
+    return math.inf if refiner.device_failures else 1e3 * spent / MEASURED
 
 
 def rough_walls(shape: tuple[int, int]) -> list[Frame]:
@@ -173,6 +177,19 @@ def rough_walls(shape: tuple[int, int]) -> list[Frame]:
     aside = np.eye(4)
     aside[0, 3] = ASIDE
     return [replace(wall, pose=pose) for pose in (None, None, np.eye(4), aside)]
+
+
+def passed_walls(shape: tuple[int, int], number: int) -> list[Frame]:
+    """Return frames of a stream: a camera with known poses passes by a rough wall."""
+    rng, wall = np.random.default_rng(1), rough_walls(shape)[0]
+    frames = []
+    for place in range(0, number * PASSED, PASSED):
+        pose = np.eye(4)
+        pose[0, 3] = place / wall.intrinsics.fx  # the wall is 1 m away
+        frames.append(replace(
+            wall, image=np.roll(wall.image, -place, axis=1), pose=pose, stamp=float(place),
+            depth=rng.normal(1.0, 0.01, shape).astype(np.float32)))
+    return frames
 
 
 class DepthRefiner:

@@ -41,6 +41,7 @@ from graph_depth_refiner.lab.benchmarks.solver import _sides
 
 MOST_LAUNCHES, MOST_UPLOADS, MOST_WAITS = 400, 3, 2  # of a frame
 WINDOWS = (5, 9)  # of the graph, for which kernels are compiled besides that of the preset
+COMPARED = 8  # frames that are compared with those of the CPU: the last ones are replayed
 TOLERANCE = 1e-3  # of the largest value of a result
 FLIPPED = 0.01  # share of values that may differ by more: choices between equals fall either way
 
@@ -130,7 +131,9 @@ def measure(config: RefinerConfig, size: tuple[int, int], device: str, frames: i
     for view in views[:4]:
         slow.refine(view)
     fast, fused = DepthRefiner(config, choice.device), DepthRefiner(config, 'cpu')
-    off = max(_difference(fast.refine(view).depth, fused.refine(view).depth) for view in views[:4])
+    off = max(_difference(fast.refine(view).depth, fused.refine(view).depth)
+              for view in views[:COMPARED])
+    before = fast.graphs.launches if fast.graphs else 0
     device_ms, cpu_ms = (_median_ms(one.refine, views) for one in (fast, fused))
     rows = [(name, f'{one.milliseconds:.3f}', f'{one.gb_per_s:.1f}', one.launches, one.calls,
              f'{one.off:.1e}', 'yes' if one.agrees else 'NO') for name, one in stages.items()]
@@ -138,10 +141,15 @@ def measure(config: RefinerConfig, size: tuple[int, int], device: str, frames: i
     print(f'whole frame: {device_ms:.2f} ms on {choice.device} ({choice.backend}), {cpu_ms:.2f} '
           f'ms with the fused kernels of the CPU: {"the GPU" if device_ms < cpu_ms else "the CPU"}'
           f' wins; share of pixels that differ: {off:.4f}')
+    graphs = (fast.graphs.launches - before) / len(views) if fast.graphs else 0.0
+    print(f'CUDA graphs: {graphs:.1f} started a frame'
+          + ('; a capture failed' if fast.graphs and fast.graphs.failures else ''))
     good = all(one.agrees for one in stages.values()) and off <= FLIPPED
     return {'size': f'{size[0]}x{size[1]}', 'device': choice.device, 'backend': choice.backend,
             'device_ms': device_ms, 'cpu_ms': cpu_ms, 'different_pixels': off, 'good': good,
             'launches': sum(one.launches for one in stages.values()) / 4, 'waits': MOST_WAITS,
+            'graph_launches': graphs,
+            'capture_failures': fast.graphs.failures if fast.graphs else 0,
             'stages': {name: {'ms': one.milliseconds, 'gb_per_s': one.gb_per_s,
                               'agrees': one.agrees} for name, one in stages.items()}}
 
