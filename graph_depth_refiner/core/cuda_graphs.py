@@ -41,6 +41,7 @@ from graph_depth_refiner.frame import Intrinsics
 
 WARM_UPS = 1  # times that a kind of part runs before it is captured
 MOST_KINDS = 24  # that are captured, with memory of their own each: some of three parts
+MOST_SEEN = 1000  # kinds that are counted: where every frame is another, none is captured
 _ONE_AT_A_TIME = Lock()  # a process has one capture at a time
 
 _LOG = logging.getLogger(__name__)
@@ -103,7 +104,8 @@ class Graphs:
             self._capture_part(kind, lambda there: part(k, config, clock, **there), given)
         captured = self._captured.get(kind)
         if captured is None:
-            self._runs = self._runs if len(self._runs) < 10 * MOST_KINDS else Counter()
+            if len(self._runs) >= MOST_SEEN:
+                self._runs.clear()
             self._runs[kind] += 1
             return self._out_of_buffers(part(k, config, clock, **given))
         for name, buffer in captured.inputs.items():
@@ -138,10 +140,9 @@ class Graphs:
         except Exception as error:  # of whatever kind: without graphs all goes on, or tells why
             self.failures += 1
             self.forget()
-            _LOG.warning(
-                'frames cannot be captured as CUDA graphs (%s: %s): their kernels are launched '
-                'one by one, which is slower', type(error).__name__,
-                ' '.join(str(error).split())[:200])
+            reason = f'{type(error).__name__}: {" ".join(str(error).split())[:200]}'
+            _warn_once(f'frames cannot be captured as CUDA graphs ({reason}): their kernels are '
+                       'launched one by one, which is slower')
             return
         self._captured[kind] = Captured(replay, inputs, result)
 
@@ -177,6 +178,11 @@ class Graphs:
             buffer = self._buffers.get(_place(name, leaf))
             return leaf if buffer is not None and _same(buffer, leaf) else leaf.clone()
         return mapped(result, apart) if owned else result
+
+
+@cache
+def _warn_once(sentence: str) -> None:
+    _LOG.warning(sentence)
 
 
 def mapped(value: Any, act: _Leaf, name: str = '') -> Any:

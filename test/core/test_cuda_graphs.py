@@ -64,6 +64,7 @@ def said(monkeypatch):
     handler = logging.Handler()  # caplog hears nothing where launch is imported
     handler.emit = lambda record: heard.append(record.getMessage())
     monkeypatch.setattr(cuda_graphs._LOG, 'handlers', [handler])
+    cuda_graphs._warn_once.cache_clear()
     return heard
 
 
@@ -277,6 +278,15 @@ def test_too_many_kinds_are_forgotten(monkeypatch):
     assert len(graphs._captured) <= 2
 
 
+def test_where_every_frame_is_another_kind_none_is_captured(monkeypatch):
+    monkeypatch.setattr(cuda_graphs, 'MOST_SEEN', 5)
+    graphs = Graphs(capture)
+    for number in range(20):
+        run(graphs, lambda k, config, clock, one, by: {'found': one * by}, one=torch.ones(1),
+            by=number)
+    assert graphs.launches == 0 and len(graphs._runs) <= 5
+
+
 def test_what_cannot_be_part_of_a_kind_is_told():
     with pytest.raises(TypeError, match='unhashable'):
         run(Graphs(capture), lambda *given, **more: None, one=np.ones(3))
@@ -315,7 +325,9 @@ def test_what_a_capture_refuses_is_called_as_before(wrong, said):
     for number in (1.0, 2.0, 3.0, 4.0):
         one = torch.full((3,), number)
         assert run(graphs, part, one=one)['found'].tolist() == wrong(one).tolist()
-    assert (graphs.failures, graphs.launches) == (1, 0)
+    run(again := Graphs(capture), part, one=one)
+    run(again, part, one=one)  # of another refiner: the same need not be said twice
+    assert (graphs.failures, again.failures, graphs.launches) == (1, 1, 0)
     assert len(said) == 1
     assert 'frames cannot be captured as CUDA graphs (RuntimeError: capture: expected' in said[0]
 

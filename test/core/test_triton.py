@@ -26,7 +26,7 @@ from scenes import noisy_stream  # noqa: E402
 torch = pytest.importorskip('torch')
 pytest.importorskip('triton')
 
-from graph_stand_in import capture  # noqa: E402
+from graph_stand_in import capture  # noqa: E402, I100
 
 from graph_depth_refiner.config import preset  # noqa: E402
 from graph_depth_refiner.core.cuda_graphs import Graphs  # noqa: E402
