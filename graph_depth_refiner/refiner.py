@@ -21,37 +21,54 @@ from functools import cache
 import logging
 import math
 import time
-from typing import Any
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import kernels
-from graph_depth_refiner.core.cleaning import clean, extend_planes, without_rejected
-from graph_depth_refiner.core.downsampling import downsample, downsample_image
+from graph_depth_refiner.core.cleaning import clean, extend_planes, is_on, without_rejected
+from graph_depth_refiner.core.downsampling import downsample, downsample_image, Guide, Level
 from graph_depth_refiner.core.history import (
     continues,
+    find_motion,
     fuse_history,
     History,
     memory_of,
+    Present,
+    search_motion,
     start_noise,
 )
 from graph_depth_refiner.core.initialise import gate_edges, initialise
 from graph_depth_refiner.core.jit.compile_once import warm_up_arguments
 from graph_depth_refiner.core.jit.threads import choosing_threads, Threads
-from graph_depth_refiner.core.kernels import Choice, Kernels
+from graph_depth_refiner.core.kernels import Array, Choice, Kernels
 from graph_depth_refiner.core.local_planes import finish_planes
 from graph_depth_refiner.core.minimise import data_weight, minimise
 from graph_depth_refiner.core.noise import NoiseModel
-from graph_depth_refiner.core.observation import observe
-from graph_depth_refiner.core.odometry import Aligned, fits, search_widely, Target
-from graph_depth_refiner.core.output import as_input, results_of, to_refined, unknown
-from graph_depth_refiner.core.patch_graph import update_graph
-from graph_depth_refiner.core.types import Problem
+from graph_depth_refiner.core.observation import Observation, observe
+from graph_depth_refiner.core.odometry import (
+    Aligned,
+    FirstSearch,
+    fits,
+    guess_motion,
+    Motion,
+    search_widely,
+    Target,
+)
+from graph_depth_refiner.core.output import as_input, describe, results_of, to_refined, unknown
+from graph_depth_refiner.core.patch_graph import CachedGraph, update_graph
+from graph_depth_refiner.core.types import Problem, Solution
 from graph_depth_refiner.core.upsampling import upsample
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 
-MEASURED_SIZE = 640, 480  # of the frames that tell whether a GPU is faster
+if TYPE_CHECKING:
+    from graph_depth_refiner.core.cuda_graphs import Graphs
+
+MEASURED_SIZE = 640, 480  # of the frames that tell whether a GPU is faster,
+MEASURED = 4  # how many of them are timed, and before:
+UNTIMED = 6  # two begin the stream, and a GPU captures what the next ones launch
+PASSED = 4  # pixels by which the camera passes on from one of them to the next
 ASIDE = 0.01  # metres that the camera of the warm-up moves at last
 
 _LOG = logging.getLogger(__name__)
@@ -87,6 +104,34 @@ class State:
     history: History | None = None
     noise: NoiseModel | None = None
 
+    def known_of(self, obs: Observation, present: Present) -> State:
+        """Return the same with what the host knows of a frame, and no graph does."""
+        history = self.history and replace(
+            self.history, stamp=obs.stamp, pose=obs.pose, motion=present.motion)
+        return State(history, self.noise)
+
+
+class Seen(NamedTuple):
+    """A frame up to the first wait."""
+
+    obs: Observation
+    guide: Guide
+    history: History | None
+    noise: NoiseModel
+    graph: CachedGraph
+    raw: Level  # the measurement alone
+    search: FirstSearch | None  # for the motion since the history
+
+
+class Solved(NamedTuple):
+    """A frame up to the second wait."""
+
+    present: Present
+    level: Level
+    solution: Solution
+    large: Array  # 3 H W, planes
+    packed: Any  # all that leaves the device
+
 
 @cache
 def fastest(choice: Choice) -> Choice:
@@ -111,13 +156,14 @@ def frame_ms(choice: Choice) -> float:
     refiner = DepthRefiner(device=choice.device)
     width, height = MEASURED_SIZE
     refiner.warm_up((height, width))
-    if refiner.device_failures:
-        return math.inf
-    frames = rough_walls((height, width))
-    start = time.perf_counter()
-    for frame in frames:
+    frames = passed_walls((height, width), UNTIMED + MEASURED)
+    for frame in frames[:UNTIMED]:
         refiner.refine(frame)
-    return 1e3 * (time.perf_counter() - start) / len(frames)
+    start = time.perf_counter()
+    for frame in frames[UNTIMED:]:
+        refiner.refine(frame)
+    spent = time.perf_counter() - start
+    return math.inf if refiner.device_failures else 1e3 * spent / MEASURED
 
 
 def rough_walls(shape: tuple[int, int]) -> list[Frame]:
@@ -133,6 +179,19 @@ def rough_walls(shape: tuple[int, int]) -> list[Frame]:
     return [replace(wall, pose=pose) for pose in (None, None, np.eye(4), aside)]
 
 
+def passed_walls(shape: tuple[int, int], number: int) -> list[Frame]:
+    """Return frames of a stream: a camera with known poses passes by a rough wall."""
+    rng, wall = np.random.default_rng(1), rough_walls(shape)[0]
+    frames = []
+    for place in range(0, number * PASSED, PASSED):
+        pose = np.eye(4)
+        pose[0, 3] = place / wall.intrinsics.fx  # the wall is 1 m away
+        frames.append(replace(
+            wall, image=np.roll(wall.image, -place, axis=1), pose=pose, stamp=float(place),
+            depth=rng.normal(1.0, 0.01, shape).astype(np.float32)))
+    return frames
+
+
 class DepthRefiner:
     """Refines depth and estimates normals, frame by frame."""
 
@@ -142,6 +201,7 @@ class DepthRefiner:
         self._wanted_device = device
         self._choice = kernels.choose(device, self.config.backend)
         self.kernels: Kernels | None = None  # others than those chosen, to measure or to plan
+        self.graphs: Graphs | None = None  # of a GPU, made with the first frame
         self.device_failures = 0  # times that computation moved to the CPU
         self._compiled = warm_up_arguments(self.config)
         self.state = State()
@@ -158,10 +218,19 @@ class DepthRefiner:
             self._choice = fastest(self._choice)
         return self.kernels or kernels.make(self._choice, self._compiled)
 
+    @property
+    def _run(self) -> Callable[..., Any]:
+        """Return how a part of a frame is computed: called, or by a GPU started as a graph."""
+        if self.graphs is None and self.kernels is None and self._choice.device != 'cpu':
+            from graph_depth_refiner.core.cuda_graphs import CudaCapture, Graphs
+            self.graphs = Graphs(CudaCapture(self._choice.device))
+        return self.graphs.run if self.graphs is not None and is_static(self.config) else call
+
     def configure(self, config: RefinerConfig) -> None:
         """Use another configuration from the next frame on."""
         if config.backend != self.config.backend:
             self._choice = kernels.choose(self._wanted_device, config.backend)
+            self.graphs = None
             self.reset()
         if config.noise != self.config.noise:
             self.reset()
@@ -176,6 +245,8 @@ class DepthRefiner:
     def warm_up(self, shape: tuple[int, int] = (240, 320)) -> None:
         """Load or compile every kernel by refining a rough wall; nothing of it is kept."""
         state = self.state
+        if self.graphs is not None:
+            self.graphs.forget()  # the state may lie in their buffers
         for frame in rough_walls(shape):
             self.refine(frame)
         self.refine(replace(frame, image=frame.image[:, :, 0]))  # grey is filled by other kernels
@@ -197,6 +268,7 @@ class DepthRefiner:
                 raise
             self.device_failures += instead.device != self._choice.device
             self._choice, self._wanted_device = instead, instead.device
+            self.graphs = None
             self.reset()  # what is carried on is of the device, or half of this frame
         return self._served(act, argument)
 
@@ -212,7 +284,7 @@ class DepthRefiner:
         fits(k, before, now, search_widely(k, before, now))
 
     def _refine(self, frame: Frame) -> Refined:
-        k, config, clock = self._kernels, self.config, StageClock()
+        k, run, config, clock = self._kernels, self._run, self.config, StageClock()
         obs = observe(k, frame, config)
         if obs.empty:
             self.reset()
@@ -225,48 +297,97 @@ class DepthRefiner:
         # Solve at reduced resolution: a plane is exact at any
         guide = downsample_image(k, obs, config)
         history = past if past is not None and continues(past, obs, guide) else None
+        guess = guess_motion(k, history, obs.pose, config)
         clock.done('observe')
-        graph = update_graph(k, history.graph if history else None, guide.guide, config)
-        clock.done('graph')
 
-        # The past as seen from here, and what both say
-        raw = downsample(k, obs.measured, obs.m, noise, guide.scale)
-        present = fuse_history(k, history, obs, raw, guide, noise, config)
-        clock.done('history')
-        level = k.either(
-            present.kept > 0,
-            lambda: downsample(k, present.d, present.frames, present.noise, guide.scale),
-            lambda: raw)
-        cleaned = clean(k, level, guide, config)
-        present = without_rejected(k, present, level, cleaned, guide.scale)
-        level = cleaned
-        clock.done('clean')
+        # The past as seen from here, what both say, and planes through that
+        seen = run(look, k, config, clock, obs=obs, guide=guide, history=history, noise=noise,
+                   guess=guess)
+        motion = find_motion(k, history, seen.search, guess, obs, config)
+        solved = run(solve, k, config, clock, obs=seen.obs, guide=seen.guide,
+                     history=seen.history, noise=seen.noise, graph=seen.graph, raw=seen.raw,
+                     motion=motion)
+        found = results_of(k, solved.packed, solved.solution)
 
-        # Minimise the paper's energy over edges that cross no depth jump
-        planes = initialise(k, level, graph.weights, config)
-        planes = extend_planes(k, planes, level, guide, config)
-        weights, planes = gate_edges(k, graph.weights, planes, level, config)
-        clock.done('planes')
-        memory = memory_of(k, history, present)
-        solution = minimise(
-            k, Problem(planes, weights, level.d, data_weight(level), level.fused_unit, raw.d,
-                       guide.guide, memory),
-            config, clock.deadline(config.solver.time_budget_ms))
-        clock.done('solve')
-
-        # Back to full resolution, where the measurement has the last word
-        planes = finish_planes(k, solution.x, level, guide, config)
-        large = upsample(k, planes, level, present, obs, guide, config)
-        clock.done('upsample')
-        found = results_of(k, large, obs, present, solution, graph.hit_rate, config)
         if found.status in (Status.WORSE, Status.DIVERGED):
             self.reset()
         else:
-            self.state = State(History.of(
-                obs, guide, graph, present, level, large, solution), found.noise)
+            self.state = run(remember, k, config, clock, obs=seen.obs, guide=seen.guide,
+                             graph=seen.graph, learned=found.learned, present=solved.present,
+                             level=solved.level, solution=solved.solution, large=solved.large
+                             ).known_of(obs, solved.present)
         if found.status is Status.WORSE:
-            refined = as_input(k, frame, obs, large, present, found)
+            refined = as_input(k, frame, obs, solved.large, solved.present, found)
         else:
-            refined = to_refined(found, present)
+            refined = to_refined(found, solved.present)
         clock.done('output')
         return refined.with_times(clock.milliseconds, clock.cpu_milliseconds)
+
+
+# The three parts of a frame between its waits, where a GPU is asked nothing: from the second
+# frame of a kind on it replays them (`core/cuda_graphs.py`).
+
+def call(part: Callable, k: Kernels, config: RefinerConfig, clock: StageClock, **given: Any
+         ) -> Any:
+    """Compute a part of a frame."""
+    return part(k, config, clock, **given)
+
+
+def is_static(config: RefinerConfig) -> bool:
+    """Tell whether parts of a frame ask nothing of the host: only then they can be replayed."""
+    solver = config.solver
+    return not (is_on(config) or config.planes.guided or solver.method == 'irls'
+                or solver.mode == 'converged' or solver.time_budget_ms > 0)
+
+
+def look(k: Kernels, config: RefinerConfig, clock: StageClock, obs: Observation, guide: Guide,
+         history: History | None, noise: NoiseModel, guess: Motion | None) -> Seen:
+    """Compare a frame with the past: the image, for the graph, and all of it, for the motion."""
+    graph = update_graph(k, history.graph if history else None, guide.guide, config)
+    clock.done('graph')
+    raw = downsample(k, obs.measured, obs.m, noise, guide.scale)
+    return Seen(obs, guide, history, noise, graph, raw,
+                search_motion(k, history, raw, guide, guess))
+
+
+def solve(k: Kernels, config: RefinerConfig, clock: StageClock, obs: Observation, guide: Guide,
+          history: History | None, noise: NoiseModel, graph: CachedGraph, raw: Level,
+          motion: Motion | None) -> Solved:
+    """Fuse a frame with the past, and fit planes to both."""
+    present = fuse_history(k, history, motion, obs, noise, config)
+    clock.done('history')
+    level = k.either(
+        present.kept > 0,
+        lambda: downsample(k, present.d, present.frames, present.noise, guide.scale),
+        lambda: raw)
+    cleaned = clean(k, level, guide, config)
+    present = without_rejected(k, present, level, cleaned, guide.scale)
+    level = cleaned
+    clock.done('clean')
+
+    # Minimise the paper's energy over edges that cross no depth jump
+    planes = initialise(k, level, graph.weights, config)
+    planes = extend_planes(k, planes, level, guide, config)
+    weights, planes = gate_edges(k, graph.weights, planes, level, config)
+    clock.done('planes')
+    memory = memory_of(k, history, present)
+    solution = minimise(
+        k, Problem(planes, weights, level.d, data_weight(level), level.fused_unit, raw.d,
+                   guide.guide, memory),
+        config, clock.deadline(config.solver.time_budget_ms))
+    clock.done('solve')
+
+    # Back to full resolution, where the measurement has the last word
+    planes = finish_planes(k, solution.x, level, guide, config)
+    large = upsample(k, planes, level, present, obs, guide, config)
+    clock.done('upsample')
+    return Solved(present, level, solution, large, describe(
+        k, large, obs, present, solution, graph.hit_rate, config))
+
+
+def remember(k: Kernels, config: RefinerConfig, clock: StageClock, obs: Observation,
+             guide: Guide, graph: CachedGraph, learned: bool, present: Present, level: Level,
+             solution: Solution, large: Array) -> State:
+    """Return what the next frame may use of this one."""
+    noise = present.noise if learned else replace(present.noise, frames=0.0)
+    return State(History.of(obs, guide, graph, present, level, large, solution), noise)

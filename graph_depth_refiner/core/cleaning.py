@@ -56,7 +56,7 @@ def clean(k: Kernels, level: Level, guide: Guide, config: RefinerConfig) -> Leve
     if not is_on(config):
         return level
     # what is connected and what is hidden is found on the host: a device waits here
-    (d, frames), (unit,) = k.fetch((level.d, level.frames), (level.unit,))  # H W each
+    (d, frames), (unit,) = k.fetch(k.pack((level.d, level.frames), (level.unit,)))  # H W each
     pixel = PIXEL * unit
     z = d * np.float32(1 / pixel)
     color = three_channels(k, guide)

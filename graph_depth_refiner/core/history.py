@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from graph_depth_refiner.core.noise import first_model, NoiseModel
 from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.patch_graph import CachedGraph
 from graph_depth_refiner.core.statistics import positive_median
-from graph_depth_refiner.core.types import Memory, Solution
+from graph_depth_refiner.core.types import HOST, Memory, Solution
 from graph_depth_refiner.frame import Intrinsics
 
 LEAST_KEPT = 0.4  # share of the history in sight that must be kept, or the scene is another
@@ -48,9 +48,10 @@ class History:
     level_frames: Array  # h w
     level_grey: Array  # h w float32 in [0, 1]
     intrinsics: Intrinsics
-    stamp: float
-    pose: np.ndarray | None
-    motion: Array | None  # 4 4, the last one: a guess for the next; None: at rest
+    stamp: float = field(metadata=HOST)
+    pose: np.ndarray | None = field(metadata=HOST)
+    # 4 4, the last one, where the next search begins; None: at rest
+    motion: Array | None = field(metadata=HOST)
     memory: Memory | None
     graph: CachedGraph
 
@@ -87,25 +88,46 @@ def continues(history: History | None, obs: Observation, guide: Guide) -> bool:
             and history.intrinsics == obs.intrinsics and obs.stamp >= history.stamp)
 
 
-def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Level, guide: Guide,
-                 noise: NoiseModel, config: RefinerConfig) -> Present:
+def search_motion(k: Kernels, history: History | None, raw: Level, guide: Guide,
+                  guess: odometry.Motion | None) -> odometry.FirstSearch | None:
+    """Begin to search for the motion since the history; nothing is waited for."""
+    if history is None or guess is None:
+        return None
+    past = odometry.Aligned(history.level_planes, history.level_frames, history.level_grey)
+    now = odometry.Target(raw.d, raw.frames, guide.grey, raw.unit, guide.intrinsics)
+    return odometry.begin_search(k, past, now, guess)
+
+
+def find_motion(k: Kernels, history: History | None, begun: odometry.FirstSearch | None,
+                guess: odometry.Motion | None, obs: Observation, config: RefinerConfig
+                ) -> odometry.Motion | None:
+    """Return how the camera moved since the history; waits, to be told if that is trusted."""
+    if history is None or not config.temporal.enabled:
+        return None
+    motion = odometry.find_motion(k, begun, guess)
+    if not motion.trusted:
+        return motion
+    flow = image_flow(motion.matrix, obs.intrinsics, obs.d.shape, positive_median(obs.host))
+    if flow < AT_REST:  # as it is: no cracks to close, and no holes
+        return replace(motion, array=None)
+    return replace(motion, flow=flow)
+
+
+def fuse_history(k: Kernels, history: History | None, motion: odometry.Motion | None,
+                 obs: Observation, noise: NoiseModel, config: RefinerConfig) -> Present:
     """Warp the history to the present camera, and fuse the measurement with it."""
     alone = Present(obs.measured, obs.m, noise, None, 0.0, 'first frame')
     if not config.temporal.enabled:
         return alone._replace(reset='switched off')
-    if history is None:
+    if history is None or motion is None:
         return alone
-    motion = odometry.find_motion(k, history, raw, guide, obs.pose, config)
     if not motion.trusted:
         return alone._replace(reset='motion unknown', pose=motion.pose)
-    matrix, typical = motion.array, positive_median(obs.host)
-    flow = image_flow(motion.matrix, obs.intrinsics, obs.d.shape, typical)
+    flow: Number = 0.0
     warped = history.planes, history.frames, history.grey[None]
-    if flow < AT_REST:
-        matrix, flow = None, 0.0  # as it is: no cracks to close, and no holes
-    else:
-        warped = k.warp(*warped, matrix, obs.intrinsics)
-        flow = k.flow(flow, matrix, obs.intrinsics, obs.d)
+    if motion.array is not None:
+        warped = k.warp(*warped, motion.array, obs.intrinsics)
+        flow = k.flow(motion.flow, motion.array, obs.intrinsics, obs.d)
     if noise.is_guess and not noise.fixed:  # nothing is gated by a guess
         noise = k.learn_noise(noise, obs.d, obs.m, warped[0][0], warped[1], np.inf)
     fused = temporal.fuse(k, obs, warped, noise, flow, config.temporal.evidence_limit)
@@ -117,7 +139,7 @@ def fuse_history(k: Kernels, history: History | None, obs: Observation, raw: Lev
     d, frames, after, kept = k.either(
         fused.kept >= LEAST_KEPT, continued,
         lambda: (alone.d, alone.frames, alone.noise, 0.0))
-    return Present(d, frames, after, matrix, kept, '', motion.pose)
+    return Present(d, frames, after, motion.array, kept, '', motion.pose)
 
 
 def memory_of(k: Kernels, history: History | None, present: Present) -> Memory | None:

@@ -131,7 +131,8 @@ class Kernels(NamedTuple):
     motion: Callable[[np.ndarray], Array]  # a matrix 4 4 in float64
     noise: Callable[[NoiseModel], NoiseModel]  # with its numbers there
     numpy: Callable[[Array], np.ndarray]  # back again; waits for the device
-    fetch: Callable[[tuple, tuple], tuple[list[np.ndarray], list[float]]]  # arrays and numbers
+    pack: Callable[[tuple, tuple], Any]  # arrays and numbers, for one copy back
+    fetch: Callable[[Any], tuple[list[np.ndarray], list[float]]]  # that copy; waits
     where: Callable[[Array, Array, Array], Array]
     either: Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]  # see `transfer_torch`
     inverse_depth: Callable[[np.ndarray, float, float], tuple[np.ndarray, np.ndarray]]
@@ -234,7 +235,8 @@ def numba_kernels() -> Kernels:
         motion=np.asarray,
         noise=lambda model: model,
         numpy=np.asarray,
-        fetch=lambda arrays, numbers: (list(arrays), list(map(float, numbers))),
+        pack=lambda arrays, numbers: (arrays, numbers),
+        fetch=lambda packed: (list(packed[0]), list(map(float, packed[1]))),
         inverse_depth=observation_numba.inverse_depth,
         where=np.where,
         either=lambda condition, one, other: one() if condition else other(),
@@ -315,9 +317,8 @@ def torch_kernels(device: str) -> Kernels:
     def arrays(*values: np.ndarray) -> list[torch.Tensor]:
         return transfer_torch.upload([_contiguous(one) for one in values], device)
 
-    def fetch(described: tuple, numbers: tuple) -> tuple[list[np.ndarray], list[float]]:
-        packed = to_numpy(transfer_torch.pack(described, numbers))
-        return transfer_torch.unpack(packed, described, len(numbers))
+    def fetch(packed: transfer_torch.Packed) -> tuple[list[np.ndarray], list[float]]:
+        return transfer_torch.unpack(to_numpy(packed.values), packed)
 
     def to_numpy(values: torch.Tensor) -> np.ndarray:
         return values.cpu().numpy()
@@ -331,6 +332,7 @@ def torch_kernels(device: str) -> Kernels:
         motion=lambda matrix: transfer_torch.upload([matrix.astype(np.float64)], device)[0],
         noise=partial(transfer_torch.noise_on, device),
         numpy=to_numpy,
+        pack=transfer_torch.pack,
         fetch=fetch,
         inverse_depth=observation.inverse_depth,  # on the host: it is copied after that
         where=torch.where,

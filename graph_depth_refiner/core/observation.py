@@ -15,13 +15,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import cv2
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.types import HOST
 from graph_depth_refiner.frame import Frame, Intrinsics
 
 
@@ -33,12 +34,12 @@ class Observation:
     m: Array  # H W weight, 0 where invalid, 1 on average elsewhere
     confidence: Array  # H W in [0, 1], as it came, 0 where invalid
     grey: Array  # H W uint8
-    image: np.ndarray  # as it came
+    image: np.ndarray = field(metadata=HOST)  # as it came
     intrinsics: Intrinsics
-    stamp: float  # seconds
-    pose: np.ndarray | None  # 4 4, camera to world
-    empty: bool  # nothing is valid
-    host: np.ndarray  # H W, d as the host has it
+    stamp: float = field(metadata=HOST)  # seconds
+    pose: np.ndarray | None = field(metadata=HOST)  # 4 4, camera to world
+    empty: bool = field(metadata=HOST)  # nothing is valid
+    host: np.ndarray = field(metadata=HOST)  # H W, d as the host has it
     doubted: bool = True  # a valid pixel may have no weight
 
     @property

@@ -23,7 +23,7 @@ the measurement), so that rounding does not grow from step to step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TYPE_CHECKING
 
 import cv2
@@ -33,10 +33,10 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core.feature_tracking import estimate_pose_pnp
 from graph_depth_refiner.core.kernels import Array, Kernels, Number
 from graph_depth_refiner.core.noise import NORMAL
+from graph_depth_refiner.core.types import HOST
 from graph_depth_refiner.frame import Intrinsics
 
 if TYPE_CHECKING:
-    from graph_depth_refiner.core.downsampling import Guide, Level
     from graph_depth_refiner.core.history import History
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
@@ -69,10 +69,12 @@ MARGIN = 0.75
 class Motion:
     """A motion P' = R P + t from the last camera frame to this one."""
 
-    matrix: np.ndarray  # 4 4
+    matrix: np.ndarray = field(metadata=HOST)  # 4 4
     trusted: bool = True
     array: Array = None  # the same as the kernels take it
     pose: str = ''  # what became of poses that were given: used, or corrected by the frames
+    # pixels by which it moves the image, as the host knows it
+    flow: float = field(default=0.0, metadata=HOST)
 
 
 class Aligned(NamedTuple):
@@ -103,32 +105,59 @@ class Alignment(NamedTuple):
     images: list[tuple[Array, Array]]  # of both frames, blurred, ever smaller
 
 
+class FirstSearch(NamedTuple):
+    """A first search for a motion, before anybody has asked what it found."""
+
+    problem: Alignment
+    found: Array  # the 16 numbers of the motion, and 1 if it is trusted
+
+
 def between(before: np.ndarray, now: np.ndarray) -> Motion:
     """Return the motion between two camera-to-world poses."""
     return Motion(np.linalg.inv(now) @ before)
 
 
-def find_motion(k: Kernels, history: History, raw: Level, guide: Guide,
-                pose: np.ndarray | None, config: RefinerConfig) -> Motion:
-    """Return how the camera moved: not at all, by odometry, or by the frames themselves."""
-    if config.temporal.motion == 'none':
-        return Motion(np.eye(4))
-    past = Aligned(history.level_planes, history.level_frames, history.level_grey)
-    now = Target(raw.d, raw.frames, guide.grey, raw.unit, guide.intrinsics)
+def guess_motion(k: Kernels, history: History | None, pose: np.ndarray | None,
+                 config: RefinerConfig) -> Motion | None:
+    """Return where the search for a motion begins: at that by poses, or at the last one."""
+    if history is None or not config.temporal.enabled or config.temporal.motion == 'none':
+        return None
     if config.temporal.motion == 'frames' or pose is None or history.pose is None:
-        return align(k, past, now, history.motion)
-    return corrected(k, past, now, between(history.pose, pose))
+        rest = np.eye(4)
+        return Motion(rest, array=k.motion(rest) if history.motion is None else history.motion)
+    given = between(history.pose, pose)
+    return replace(given, array=k.motion(given.matrix), pose='used')
+
+
+def begin_search(k: Kernels, past: Aligned, now: Target, guess: Motion) -> FirstSearch:
+    """Search from a guess on; a motion by poses is only looked at. Nothing is waited for."""
+    problem = _alignment(k, past, now)
+    if guess.pose:
+        return FirstSearch(problem, _search(k, problem, guess.array, ONE_LOOK, np.inf, True))
+    return FirstSearch(problem, _search(
+        k, problem, guess.array, GUESS_PLAN, BLOCK_FLOW_SCALE, True))
+
+
+def find_motion(k: Kernels, begun: FirstSearch | None, guess: Motion | None) -> Motion:
+    """Return how the camera moved: not at all, by odometry, or by the frames themselves; waits."""
+    if begun is None or guess is None:
+        return Motion(np.eye(4))
+    return (_corrected if guess.pose else _aligned)(k, begun, guess)
 
 
 def corrected(k: Kernels, past: Aligned, now: Target, given: Motion) -> Motion:
     """Return a motion by poses if depth and image agree with it, else what they say."""
-    given = replace(given, array=k.motion(given.matrix))
-    here = _searched(k, _alignment(k, past, now), given.array, ONE_LOOK, np.inf, foreseen=True)
-    if not here.trusted:
+    given = replace(given, array=k.motion(given.matrix), pose='used')
+    return _corrected(k, begin_search(k, past, now, given), given)
+
+
+def _corrected(k: Kernels, begun: FirstSearch, given: Motion) -> Motion:
+    if not _read(k, begun.found).trusted:
+        past, now = begun.problem.past, begun.problem.now
         found = align(k, past, now, given.array)
         if found.trusted or not fits(k, past, now, given):
             return replace(found, pose='corrected')
-    return replace(given, pose='used')
+    return given
 
 
 def fits(k: Kernels, past: Aligned, now: Target, motion: Motion) -> bool:
@@ -149,11 +178,15 @@ def align(k: Kernels, past: Aligned, now: Target, guess: Array | None) -> Motion
     else coarse to fine from the guess. Single samples are weighted robustly, and so are
     blocks by how far they would move on their own, as those of a moving object do.
     """
-    problem = _alignment(k, past, now)
-    guess = k.motion(np.eye(4)) if guess is None else guess
-    motion = _searched(k, problem, guess, GUESS_PLAN, BLOCK_FLOW_SCALE, foreseen=True)
+    begin = Motion(np.eye(4), array=k.motion(np.eye(4)) if guess is None else guess)
+    return _aligned(k, begin_search(k, past, now, begin), begin)
+
+
+def _aligned(k: Kernels, begun: FirstSearch, guess: Motion) -> Motion:
+    problem, motion = begun.problem, _read(k, begun.found)
     if motion.trusted:
         return motion
+    past, now = problem.past, problem.now
     tracked = estimate_pose_pnp(k.numpy(past.grey), k.numpy(now.grey),
                                 k.numpy(past.planes[0] * (problem.steady > 0)), now.intrinsics)
     if tracked is not None:
@@ -161,7 +194,7 @@ def align(k: Kernels, past: Aligned, now: Target, guess: Array | None) -> Motion
         motion = _searched(k, problem, tracked, FINE_PLAN, BLOCK_FLOW_SCALE)
         if motion.trusted:
             return motion
-    for begin in (tracked, guess, k.motion(np.eye(4))):
+    for begin in (tracked, guess.array, k.motion(np.eye(4))):
         if begin is not None:
             motion = _searched(k, problem, begin, PLAN, np.inf)
             if motion.trusted:
@@ -181,15 +214,25 @@ def _alignment(k: Kernels, past: Aligned, now: Target) -> Alignment:
 
 
 def _searched(k: Kernels, problem: Alignment, matrix: Array, plan: tuple,
-              block_flow_scale: float, foreseen: bool = False) -> Motion:
-    """Search from a motion on; waits for the device, to be told whether it is to be trusted."""
+              block_flow_scale: float) -> Motion:
+    """Search from a motion on; waits for the device."""
+    return _read(k, _search(k, problem, matrix, plan, block_flow_scale, foreseen=False))
+
+
+def _search(k: Kernels, problem: Alignment, matrix: Array, plan: tuple,
+            block_flow_scale: float, foreseen: bool) -> Array:
+    """Search from a motion on; what is found stays on the device."""
     images = problem.images
     for floor, *_ in plan:
         while len(images) <= floor and min(images[-1][0].shape) >= SMALLEST:
             images.append(k.halved(images[-1]))
-    found = k.search_motion(problem, matrix, plan, block_flow_scale, foreseen)  # 17
+    return k.search_motion(problem, matrix, plan, block_flow_scale, foreseen)  # 17
+
+
+def _read(k: Kernels, found: Array) -> Motion:
+    """Return a motion that was found; waits for the device, to be told whether it is trusted."""
     numbers = k.numpy(found)
-    return Motion(numbers[:16].reshape(4, 4), numbers[16] > 0, found[:16].reshape(4, 4))
+    return Motion(numbers[:16].reshape(4, 4), bool(numbers[16] > 0), found[:16].reshape(4, 4))
 
 
 def blurred(images: tuple[np.ndarray, ...], sigma: float) -> tuple[np.ndarray, ...]:

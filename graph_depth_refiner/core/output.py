@@ -15,8 +15,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import camera
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.kernels import Array, Kernels, Number
-from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.types import Solution
 from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
@@ -45,11 +43,11 @@ class Results(NamedTuple):
     history_frames: float
     hit_rate: float
     deviation: tuple[float, float]  # floor and share of the noise
-    noise: NoiseModel  # its count of frames stays on the device, unless it is 0
+    learned: bool  # frames stand behind the noise
 
 
-def results_of(k: Kernels, planes: Array, obs: Observation, present: Present,
-               solution: Solution, hit_rate: Number, config: RefinerConfig) -> Results:
+def describe(k: Kernels, planes: Array, obs: Observation, present: Present,
+             solution: Solution, hit_rate: Number, config: RefinerConfig) -> Any:
     """Turn planes of inverse depth, 3 H W, into depth, normals and what is known of them."""
     limits = (1 / config.depth.max, 1 / config.depth.min)
     noise = present.noise
@@ -58,11 +56,15 @@ def results_of(k: Kernels, planes: Array, obs: Observation, present: Present,
     numbers = (solution.finite, solution.worse, noise.floor, noise.share, noise.frames,
                solution.iterations, solution.energy, present.kept,
                k.positive_median(present.frames), hit_rate)
-    arrays, found = k.fetch(described, numbers)
+    return k.pack(described, numbers)
+
+
+def results_of(k: Kernels, packed: Any, solution: Solution) -> Results:
+    """Return what was described, on the host; waits for the device."""
+    arrays, found = k.fetch(packed)
     finite, worse, floor, share, frames, iterations, energy, kept, behind, hits = found
     return Results(arrays, solution.ended(finite > 0, worse > 0), int(iterations), energy, kept,
-                   behind, hits, (floor, share),
-                   noise if frames > 0 else replace(noise, frames=0.0))
+                   behind, hits, (floor, share), frames > 0)
 
 
 def to_refined(found: Results, present: Present) -> Refined:

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,6 +35,8 @@ _ALIGNMENT = 16  # bytes
 
 def upload(arrays: list[np.ndarray], device: str) -> list[torch.Tensor]:
     """Copy arrays to a device, all of them at once."""
+    if device.startswith('cuda') and torch.cuda.is_current_stream_capturing():
+        raise RuntimeError('upload: expected before a capture, got one in it')
     starts, end = [], 0
     for one in arrays:
         starts.append(end)
@@ -117,19 +120,28 @@ def smaller(one: torch.Tensor | float, other: float) -> torch.Tensor | float:
     return one.clamp(max=other) if isinstance(one, torch.Tensor) else min(one, other)
 
 
-def pack(arrays: tuple[torch.Tensor, ...], numbers: tuple) -> torch.Tensor:
-    """Return arrays and then numbers, of the device or not, as bytes in one tensor."""
+class Packed(NamedTuple):
+    """Numbers and then arrays as bytes, and what is in there."""
+
+    values: torch.Tensor  # uint8
+    numbers: int
+    arrays: tuple[tuple[tuple[int, ...], torch.dtype], ...]  # shape and type: uint8 or float32
+
+
+def pack(arrays: tuple[torch.Tensor, ...], numbers: tuple) -> Packed:
+    """Return arrays and numbers, of the device or not, as bytes in one tensor there."""
     values = stack(list(numbers), arrays[0])
-    return torch.cat([one.contiguous().view(-1).view(torch.uint8) for one in (values, *arrays)])
+    return Packed(
+        torch.cat([one.contiguous().view(-1).view(torch.uint8) for one in (values, *arrays)]),
+        len(numbers), tuple((tuple(one.shape), one.dtype) for one in arrays))
 
 
-def unpack(packed: np.ndarray, arrays: tuple[torch.Tensor, ...], count: int
-           ) -> tuple[list[np.ndarray], list[float]]:
-    """Return arrays, shaped as those given, and so many numbers from bytes on the host."""
-    at, found = 8 * count, []
-    for one in arrays:
-        size = one.numel() * one.element_size()
-        kind = np.uint8 if one.dtype == torch.uint8 else np.float32
-        found.append(packed[at:at + size].view(kind).reshape(tuple(one.shape)))
+def unpack(values: np.ndarray, packed: Packed) -> tuple[list[np.ndarray], list[float]]:
+    """Return the arrays and numbers that were packed from their bytes on the host."""
+    at, found = 8 * packed.numbers, []
+    for shape, kind in packed.arrays:
+        there = np.dtype(np.uint8 if kind == torch.uint8 else np.float32)
+        size = math.prod(shape) * there.itemsize
+        found.append(values[at:at + size].view(there).reshape(shape))
         at += size
-    return found, packed[:8 * count].view(np.float64).tolist()
+    return found, values[:8 * packed.numbers].view(np.float64).tolist()

@@ -42,12 +42,12 @@ class Launch(NamedTuple):
     constants: dict[str, Any]
 
 
-_listeners: list[Callable[[Launch], None]] = []
+_listeners: list[Callable[[Launch], Any]] = []
 
 
 @contextmanager
-def listening(listener: Callable[[Launch], None]):
-    """Let somebody hear of every launch."""
+def listening(listener: Callable[[Launch], Any]):
+    """Let somebody hear of every launch; who returns True has started the kernel already."""
     _listeners.append(listener)
     try:
         yield
@@ -58,9 +58,8 @@ def listening(listener: Callable[[Launch], None]):
 def launch(kernel: Any, grid: int | tuple[int, ...], *arguments: Any, **constants: Any) -> None:
     """Start so many programs of a kernel; nothing is waited for."""
     grid = grid if isinstance(grid, tuple) else (grid,)
-    for listener in _listeners:
-        listener(Launch(kernel, grid, arguments, constants))
-    if any(isinstance(one, FakeTensor) for one in arguments):
+    started = [listener(Launch(kernel, grid, arguments, constants)) for listener in _listeners]
+    if True in started or any(isinstance(one, FakeTensor) for one in arguments):
         return
     with _on_device_of(arguments):
         kernel[grid](*arguments, **constants)

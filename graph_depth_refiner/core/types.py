@@ -21,6 +21,9 @@ from typing import Any
 from graph_depth_refiner.core.energy import REGULARISERS
 from graph_depth_refiner.frame import Status
 
+# metadata of fields that only the host looks at: what a GPU replays has not even seen them
+HOST = {'host': True}
+
 
 @dataclass(frozen=True)
 class Terms:

@@ -257,6 +257,24 @@ def test_a_frame_is_timed():
     assert 0 < refining.frame_ms(choice.Choice('fused', 'cpu')) < np.inf
 
 
+def test_what_is_timed_is_a_stream_that_moves():
+    refiner = DepthRefiner(device='cpu')
+    refined = [refiner.refine(frame) for frame in refining.passed_walls((120, 160), 4)]
+    for one in refined[1:]:
+        assert one.pose == 'used' and one.history > 0.9 and one.graph_hit_rate < 0.1
+
+
+def test_a_device_that_fails_while_it_is_timed_is_not_taken(monkeypatch):
+    refine = DepthRefiner.refine
+
+    def fails(refiner, frame):
+        refiner.device_failures += 1
+        return refine(refiner, frame)
+    monkeypatch.setattr(refining, 'MEASURED_SIZE', (64, 48))
+    monkeypatch.setattr(DepthRefiner, 'refine', fails)
+    assert refining.frame_ms(choice.Choice('fused', 'cpu')) == np.inf
+
+
 def run_python(code: str, **environment: str) -> str:
     """Run code in a process of its own."""
     done = subprocess.run(

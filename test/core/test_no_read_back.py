@@ -85,6 +85,7 @@ def stages(k):
             one, one, color[0], x, one, color[0], blocks, NOISE, 1.0, 20.0, 0.5),
         'gate_depth_edges': lambda: k.gate_depth_edges(w, x, 0.1),
         'relax_at_curvature': lambda: k.relax_at_curvature(w, x, 0.1),
+        'pack': lambda: k.pack((one, color), (number, 1.0)),
         'describe': lambda: k.describe(x, one, one, one, (0.1, 0.1), CAMERA, (0.01, 100.0)),
     }
 

@@ -41,6 +41,7 @@ from graph_depth_refiner.lab.benchmarks.solver import _sides
 
 MOST_LAUNCHES, MOST_UPLOADS, MOST_WAITS = 400, 3, 2  # of a frame
 WINDOWS = (5, 9)  # of the graph, for which kernels are compiled besides that of the preset
+COMPARED = 8  # frames that are compared with those of the CPU: the last ones are replayed
 TOLERANCE = 1e-3  # of the largest value of a result
 FLIPPED = 0.01  # share of values that may differ by more: choices between equals fall either way
 
@@ -74,8 +75,11 @@ def dry_run(config: RefinerConfig, size: tuple[int, int]) -> dict[str, Any]:
     from graph_depth_refiner.lab.benchmarks import gpu_compile, gpu_plan
     plans = gpu_plan.plan_frames(config, size)
     print(format_table(
-        ('frame', 'launches', 'Triton', 'uploads', 'downloads', 'waits', 'MB up', 'MB down'),
-        [(plan.frame, plan.launches, len(plan.kernels), plan.uploads, plan.downloads, plan.waits,
+        ('frame', 'launches', 'Triton', 'as graphs', 'uploads', 'downloads', 'waits', 'MB up',
+         'MB down'),
+        [(plan.frame, plan.launches, len(plan.kernels),
+          f'{plan.graphs} + {plan.beside_graphs}' if plan.graphs else '-', plan.uploads,
+          plan.downloads, plan.waits,
           f'{plan.bytes_up / 1e6:.2f}', f'{plan.bytes_down / 1e6:.2f}') for plan in plans]))
     kernels = [one for plan in plans for one in plan.kernels]
     for window in WINDOWS:
@@ -87,7 +91,8 @@ def dry_run(config: RefinerConfig, size: tuple[int, int]) -> dict[str, Any]:
         'size': f'{size[0]}x{size[1]}', 'frame': usual.frame, 'launches': usual.launches,
         'uploads': usual.uploads, 'downloads': usual.downloads, 'waits': usual.waits,
         'bytes_up': usual.bytes_up, 'bytes_down': usual.bytes_down,
-        'bytes_moved': usual.bytes_moved, 'kernels_compiled': len(compiled),
+        'bytes_moved': usual.bytes_moved, 'graph_launches': usual.graphs,
+        'launches_beside_graphs': usual.beside_graphs, 'kernels_compiled': len(compiled),
         'spills': gpu_compile.spills(compiled),
         'targets': [f'sm_{target}' for target in gpu_compile.TARGETS],
         'registers': max(one['registers'] for one in compiled),
@@ -126,7 +131,9 @@ def measure(config: RefinerConfig, size: tuple[int, int], device: str, frames: i
     for view in views[:4]:
         slow.refine(view)
     fast, fused = DepthRefiner(config, choice.device), DepthRefiner(config, 'cpu')
-    off = max(_difference(fast.refine(view).depth, fused.refine(view).depth) for view in views[:4])
+    off = max(_difference(fast.refine(view).depth, fused.refine(view).depth)
+              for view in views[:COMPARED])
+    before = fast.graphs.launches if fast.graphs else 0
     device_ms, cpu_ms = (_median_ms(one.refine, views) for one in (fast, fused))
     rows = [(name, f'{one.milliseconds:.3f}', f'{one.gb_per_s:.1f}', one.launches, one.calls,
              f'{one.off:.1e}', 'yes' if one.agrees else 'NO') for name, one in stages.items()]
@@ -134,10 +141,15 @@ def measure(config: RefinerConfig, size: tuple[int, int], device: str, frames: i
     print(f'whole frame: {device_ms:.2f} ms on {choice.device} ({choice.backend}), {cpu_ms:.2f} '
           f'ms with the fused kernels of the CPU: {"the GPU" if device_ms < cpu_ms else "the CPU"}'
           f' wins; share of pixels that differ: {off:.4f}')
+    graphs = (fast.graphs.launches - before) / len(views) if fast.graphs else 0.0
+    print(f'CUDA graphs: {graphs:.1f} started a frame'
+          + ('; a capture failed' if fast.graphs and fast.graphs.failures else ''))
     good = all(one.agrees for one in stages.values()) and off <= FLIPPED
     return {'size': f'{size[0]}x{size[1]}', 'device': choice.device, 'backend': choice.backend,
             'device_ms': device_ms, 'cpu_ms': cpu_ms, 'different_pixels': off, 'good': good,
             'launches': sum(one.launches for one in stages.values()) / 4, 'waits': MOST_WAITS,
+            'graph_launches': graphs,
+            'capture_failures': fast.graphs.failures if fast.graphs else 0,
             'stages': {name: {'ms': one.milliseconds, 'gb_per_s': one.gb_per_s,
                               'agrees': one.agrees} for name, one in stages.items()}}
 

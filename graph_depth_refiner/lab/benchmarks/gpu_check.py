@@ -27,8 +27,8 @@ from graph_depth_refiner.core.triton_launch import listening
 TOLERANCE = 1e-3  # of the largest value of a result
 FLIPPED = 0.01  # share of values that may differ by more: choices between equals fall either way
 # what moves data or is no stage of its own
-_PASSED = {'name', 'device', 'array', 'arrays', 'zeros', 'motion', 'noise', 'numpy', 'fetch',
-           'where', 'either', 'adam', 'irls', 'normal_equations', 'band_changes'}
+_PASSED = {'name', 'device', 'array', 'arrays', 'zeros', 'motion', 'noise', 'numpy', 'pack',
+           'fetch', 'where', 'either', 'adam', 'irls', 'normal_equations', 'band_changes'}
 
 
 @dataclass

@@ -32,6 +32,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import cleaning, transfer_torch
+from graph_depth_refiner.core.cuda_graphs import Graphs, WARM_UPS
 from graph_depth_refiner.core.kernels import Kernels, triton_kernels
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.triton_launch import Launch, listening
@@ -59,6 +60,8 @@ class Plan:
     bytes_down: int = 0
     bytes_moved: int = 0  # by kernels, to and from the memory of the device, at most
     hidden_uploads: int = 0
+    graphs: int = 0  # CUDA graphs that are started instead, once its parts are captured,
+    beside_graphs: int = 0  # and launches that are left: copies into their buffers
     operations: Counter = field(default_factory=Counter)  # of torch, by name
     kernels: list[Launch] = field(default_factory=list)  # of Triton
 
@@ -104,12 +107,14 @@ class _Answers:
 
     def __init__(self, plan: Plan, trusted: bool = True, read: bool = False) -> None:
         self.plan, self.trusted, self.read = plan, trusted, read
+        self._plain: dict[int, float] = {}  # numbers that the host knows, by their place
 
     def kernels(self) -> Kernels:
         """Return the kernels of a device with this way to it."""
         return triton_kernels('cpu')._replace(
             array=lambda values: self.arrays(values)[0], arrays=self.arrays, motion=self._motion,
-            noise=self._noise, numpy=self._numpy, fetch=self._fetch)
+            noise=self._noise, numpy=self._numpy, pack=self._pack,
+            fetch=self._fetch)
 
     def arrays(self, *values: np.ndarray) -> list[torch.Tensor]:
         kinds = [one.dtype if one.dtype in (np.uint8, np.bool_) else np.float32 for one in values]
@@ -150,29 +155,52 @@ class _Answers:
             return np.ones(tuple(values.shape), str(values.dtype).partition('.')[2])
         raise ValueError(f'wait: expected one of the planned ones, got {tuple(values.shape)}')
 
-    def _fetch(self, arrays: tuple, numbers: tuple) -> tuple[list[np.ndarray], list[float]]:
-        packed = transfer_torch.pack(arrays, numbers)
-        self._down(size_of(packed))
-        found = [float(one) if isinstance(one, (int, float)) else 1.0 for one in numbers]
+    def _pack(self, arrays: tuple, numbers: tuple) -> transfer_torch.Packed:
+        self._plain = {place: float(one) for place, one in enumerate(numbers)
+                       if isinstance(one, (int, float))}
+        return transfer_torch.pack(arrays, numbers)
+
+    def _fetch(self, packed: transfer_torch.Packed) -> tuple[list[np.ndarray], list[float]]:
+        self._down(size_of(packed.values))
+        found = [self._plain.get(place, 1.0) for place in range(packed.numbers)]
         if len(found) > 1:
             found[:2] = 1.0, 0.0  # finite, and not worse
-        return [np.ones(tuple(one.shape), np.float32) for one in arrays], found
+        return [np.ones(shape, np.float32) for shape, _ in packed.arrays], found
 
 
 def plan_frames(config: RefinerConfig, size: tuple[int, int]) -> list[Plan]:
     """Return what frames of a size (width, height) ask of a device: the first ones, and on."""
-    plans, cleans = [], cleaning.is_on(config)
+    plans = []
     with FakeTensorMode():
         for kind, pose in (('motion from the frames', None), ('poses', np.eye(4))):
-            refiner = DepthRefiner(config.with_values(backend='torch'), 'cpu')
+            refiner, frame = _refiner(config), _frame(size, pose)
             for number in ('first', 'second', 'any other'):
                 plan = Plan(f'{number}, {kind}')
-                refiner.kernels = _Answers(plan, read=cleans).kernels()
-                frame = _frame(size, None if pose is None else pose)
-                with _Counting(plan), listening(lambda one, plan=plan: _note(plan, one)):
-                    refiner.refine(frame)
+                _count(plan, refiner, frame)
                 plans.append(plan)
+            _count_graphs(plan, _refiner(config), frame)
     return plans
+
+
+def _refiner(config: RefinerConfig) -> DepthRefiner:
+    return DepthRefiner(config.with_values(backend='torch'), 'cpu')
+
+
+def _count(plan: Plan, refiner: DepthRefiner, frame: Frame) -> None:
+    """Refine a frame and count what it asks for."""
+    refiner.kernels = _Answers(plan, read=cleaning.is_on(refiner.config)).kernels()
+    with _Counting(plan), listening(lambda one: _note(plan, one)):
+        refiner.refine(frame)
+
+
+def _count_graphs(plan: Plan, refiner: DepthRefiner, frame: Frame) -> None:
+    """Count what is launched of a frame once its parts are captured."""
+    refiner.graphs = graphs = Graphs(lambda act, buffers: (lambda: None, act()))
+    # two frames to begin with, the kind of the third runs before it is captured, and is replayed
+    for _ in range(2 + WARM_UPS + 2):
+        before, replayed = graphs.launches, Plan('')
+        _count(replayed, refiner, frame)
+    plan.graphs, plan.beside_graphs = graphs.launches - before, replayed.launches
 
 
 def _note(plan: Plan, launch: Launch) -> None:
