@@ -81,12 +81,13 @@ def start(context):
         'sensor': values['sensor'], 'room': values['room'],
         'size': [int(width), int(height)]}], **common)
     refiner = Node(executable='refiner_node', **common)
-    actions = [*REFINER['dds_profile'](True), camera, refiner, monitor, *(
+    rviz = [Node(
+        package='rviz2', executable='rviz2', namespace=values['namespace'],
+        arguments=['-d', os.path.join(share, 'config', 'refiner.rviz')])]
+    if not REFINER['wants_rviz'](values['rviz']):
+        rviz = []
+    # RViz first: where it is missing nothing is left running
+    return [*REFINER['dds_profile'](True), *rviz, camera, refiner, monitor, *(
         RegisterEventHandler(OnProcessExit(
             target_action=node, on_exit=[EmitEvent(event=Shutdown(reason='the demo is over'))]))
         for node in (monitor, camera))]
-    if REFINER['wants_rviz'](values['rviz']):
-        actions.append(Node(
-            package='rviz2', executable='rviz2', namespace=values['namespace'],
-            arguments=['-d', os.path.join(share, 'config', 'refiner.rviz')]))
-    return actions

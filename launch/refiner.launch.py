@@ -110,7 +110,8 @@ def start(context):
         remappings=remappings(given['remap']), output='screen',
         ros_arguments=['--log-level', given['log_level']])
     starting = autostart(node) if managed and is_true(given['autostart']) else []
-    return [*dds_profile(is_true(given['dds_profile'])), *starting, node, *rviz(given)]
+    # RViz first: where it is missing nothing is left running
+    return [*dds_profile(is_true(given['dds_profile'])), *rviz(given), *starting, node]
 
 
 def values(given):

@@ -72,12 +72,19 @@ class LivePlaces:
             return self.poses.at(seconds(stamp), self._timeout())
         if config.odometry_topic:
             return self._by_odometry(frame, stamp)
-        return self.transform(config.fixed_frame, frame, stamp) if config.fixed_frame else None
+        return self._moving(config.fixed_frame, frame, stamp) if config.fixed_frame else None
+
+    def _moving(self, target: str, source: str, stamp: Any) -> np.ndarray | None:
+        """Return the matrix (4 4) of a transform, waiting for it unless it has stopped coming."""
+        if self._tf is None:
+            return None
+        current = self._tf.is_current(target, source, stamp)
+        return self._tf.lookup(target, source, stamp, self._timeout() if current else 0.0)
 
     def _by_odometry(self, frame: str, stamp: Any) -> np.ndarray | None:
         pose, camera = self.poses.at(seconds(stamp), self._timeout()), self._camera_in_body
         if pose is not None and camera is None:
-            camera = self.transform(self.poses.body, frame, stamp)
+            camera = self._moving(self.poses.body, frame, stamp)
         return None if pose is None or camera is None else pose @ camera
 
     def clear(self) -> None:

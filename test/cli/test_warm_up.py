@@ -14,18 +14,23 @@
 """Test that the warm-up loads every kernel that the first frames need."""
 
 from dataclasses import replace
+import fcntl
 from importlib import import_module
 from logging.handlers import BufferingHandler
+import os
+from pathlib import Path
 import pkgutil
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
 from graph_depth_refiner import core, messages
 from graph_depth_refiner.cli.main import main
+from graph_depth_refiner.cli.warm_up import LOCK
 from graph_depth_refiner.config import preset, PRESETS
 from graph_depth_refiner.core.downsampling import BIG
 from graph_depth_refiner.core.jit import cache, compile_once
@@ -113,6 +118,32 @@ def test_how_far_it_is_is_said(monkeypatch, empty_store):
     assert lines[0].startswith('compiling the kernels of preset realtime, once')
     assert lines[1] == 'compiling: 1 kernels after 0 s'
     assert lines[-1].startswith('1 kernels compiled in ')
+
+
+def test_one_process_compiles_at_a_time_and_ends_with_who_asked(empty_store):
+    """Nodes that start together need one compilation, and one that is stopped needs none."""
+    empty_store.mkdir()
+    store = empty_store / cache.key(cache.PACKAGE)  # as a parent process settles it
+    store.mkdir()
+    command = f'{sys.executable} -m graph_depth_refiner warm-up --device cpu --preset realtime'
+    with open(store / LOCK, 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        asking = subprocess.Popen(
+            ['sh', '-c', f'{command} & echo $!; wait'], stdout=subprocess.PIPE, text=True,
+            env={**os.environ, compile_once._COMPILING: '1', cache.VARIABLE: str(store)})
+        compiling = Path('/proc') / asking.stdout.readline().strip()
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not any(
+                os.path.basename(os.readlink(file)) == LOCK
+                for file in (compiling / 'fd').iterdir()):
+            time.sleep(0.1)
+        time.sleep(3)  # in which a kernel or more would be compiled
+        assert compiling.exists() and not list(store.rglob('*.nbi'))
+        asking.kill()
+        asking.wait()
+        while compiling.exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not compiling.exists()
 
 
 @pytest.mark.parametrize('name', PRESETS)

@@ -13,8 +13,13 @@
 # limitations under the License.
 """The launch files agree on their arguments, and find out what is not given."""
 
+import os
 from pathlib import Path
 import runpy
+import shutil
+import signal
+import subprocess
+import sys
 
 from bag_helpers import write_bag
 import pytest
@@ -64,6 +69,28 @@ def test_rviz_is_opened_where_it_can_be_seen(tmp_path, monkeypatch, wish, displa
     monkeypatch.setenv('DISPLAY', display)
     monkeypatch.delenv('WAYLAND_DISPLAY', raising=False)
     assert load('refiner')['wants_rviz'](wish) == shown
+
+
+@pytest.mark.skipif(shutil.which('rviz2') is not None, reason='RViz is installed')
+def test_where_rviz_is_missing_nothing_is_left_running():
+    name = f'without_rviz_{os.getpid()}'
+    ended = subprocess.run(
+        [sys.executable, str(LAUNCH.parent / 'scripts' / 'launch_file.py'), 'refiner.launch.py',
+         'rviz:=true', f'name:={name}'], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1 and "package 'rviz2' not found" in ended.stdout + ended.stderr
+    left = [one.parent.name for one in Path('/proc').glob('[0-9]*/cmdline')
+            if name.encode() in read(one)]
+    for process in left:
+        os.kill(int(process), signal.SIGKILL)
+    assert not left
+
+
+def read(path):
+    """Return the contents of a file that may vanish."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b''
 
 
 def test_topics_and_poses_are_parameters_of_the_node():
