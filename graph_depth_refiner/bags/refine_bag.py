@@ -28,8 +28,8 @@ from graph_depth_refiner.cli.batch import (
     add_cluster_argument,
     asked_to_stop,
     ENDED,
-    Interrupted,
-    run_all,
+    GO_ON,
+    run_shown,
     wanted,
 )
 from graph_depth_refiner.cli.main import add_config_arguments
@@ -40,7 +40,6 @@ LARGE = ('points',)  # only where asked for
 SLOP = 0.1  # seconds
 PART_MEGABYTES = 64
 NOTHING = 3  # exit code where no frame was refined
-GO_ON = 'run the same command again to go on'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,14 +86,7 @@ def run(args: argparse.Namespace) -> int:
     jobs = plan(args)
     if len(jobs) == 1 and not args.cluster:
         return _run_one(jobs[0])
-    progress = Progress('recordings', len(jobs))
-    try:
-        outcomes = run_all(_refine_wanted, jobs, args.cluster, lambda outcome: progress.advance())
-    except Interrupted as interrupted:
-        print(f'interrupted; {GO_ON}', file=sys.stderr)
-        return interrupted.code
-    finally:
-        progress.close()
+    outcomes = run_shown('recordings', _refine_wanted, jobs, args.cluster)
     codes = []
     for outcome in outcomes:
         if outcome.error:

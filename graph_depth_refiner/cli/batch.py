@@ -23,10 +23,14 @@ from dataclasses import dataclass
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from typing import Any
 
+from graph_depth_refiner.cli.progress import Progress
+
+GO_ON = 'run the same command again to go on'
 ATTEMPTS = 2  # a failed item is tried once more
 CONNECT_SECONDS = 10
 POLL = 0.05  # seconds between two looks at what has ended
@@ -82,6 +86,27 @@ def run_all(
             outcomes[index] = Outcome(again.item, again.result, again.error, ATTEMPTS)
             finished(outcomes[index])
     return [outcomes[index] for index in range(len(items))]
+
+
+def run_shown(what: str, work: Callable[[Any], Any], items: Sequence[Any], cluster: str = ''
+              ) -> list[Outcome]:
+    """Do as `run_all` with a progress bar; a signal ends the command in one sentence."""
+    progress = Progress(what, len(items))
+    try:
+        return run_all(work, items, cluster, lambda outcome: progress.advance())
+    except Interrupted as interrupted:
+        print(f'interrupted; {GO_ON}', file=sys.stderr)
+        raise SystemExit(interrupted.code) from None
+    finally:
+        progress.close()
+
+
+def report_failures(outcomes: Sequence[Outcome]) -> int:
+    """Say on the error stream what failed; return how many went well."""
+    failed = [outcome for outcome in outcomes if outcome.error]
+    for outcome in failed:
+        print(f'failed after {outcome.attempts} attempts: {outcome.error}', file=sys.stderr)
+    return len(outcomes) - len(failed)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ import math
 import torch
 
 from graph_depth_refiner.core import atrous as stage
+from graph_depth_refiner.core.local_planes_torch import solve_plane
 from graph_depth_refiner.core.neighbours_torch import neighbour
 
 _NOTHING = 1e-12
@@ -49,17 +50,10 @@ def atrous_pass(planes: torch.Tensor, weight: torch.Tensor, width: torch.Tensor,
             n, full, sx, sy, sd = n + a, full + w, sx + a * dx, sy + a * dy, sd + a * off
             sxx, sxy, syy = sxx + a * (dx * dx), sxy + a * (dx * dy), syy + a * (dy * dy)
             sxd, syd = sxd + a * off * dx, syd + a * off * dy
-    share = 1 / (n + _NOTHING)
-    mx, my, md = sx * share, sy * share, sd * share
-    xx, yy = sxx * share - mx * mx + ridge, syy * share - my * my + ridge
-    xy = sxy * share - mx * my
-    xd, yd = sxd * share - mx * md + ridge * ux, syd * share - my * md + ridge * uy
-    scale = 1 / (xx * yy - xy * xy)
-    px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
+    change, px, py = solve_plane(0.0, (n, sx, sy, sd, sxx, sxy, syy, sxd, syd), ridge, (ux, uy))
     counts = torch.where(weight > 0, n / (full + _NOTHING), 0)
     value, slope = _rising(counts, stage.VALUE_SHARE), _rising(counts, stage.SLOPE_SHARE)
-    return torch.stack((
-        d + value * (md - px * mx - py * my), ux + slope * (px - ux), uy + slope * (py - uy)))
+    return torch.stack((d + value * change, ux + slope * (px - ux), uy + slope * (py - uy)))
 
 
 def _rising(share: torch.Tensor, limits: tuple[float, float]) -> torch.Tensor:

@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 
 from graph_depth_refiner.core import atrous as stage
+from graph_depth_refiner.core.local_planes_triton import solve_plane
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs
 
 _NOTHING = tl.constexpr(1e-12)
@@ -84,17 +85,11 @@ def atrous_kernel(planes, weight, widths, smoothed, spacing, height, width, bloc
             syy += a * (dy * dy)
             sxd += a * off * dx
             syd += a * off * dy
-    share = 1.0 / (n + _NOTHING)
     ridge = (1.0 * spacing * spacing) * _RIDGE
-    mx, my, md = sx * share, sy * share, sd * share
-    xx, yy = sxx * share - mx * mx + ridge, syy * share - my * my + ridge
-    xy = sxy * share - mx * my
-    xd, yd = sxd * share - mx * md + ridge * ux, syd * share - my * md + ridge * uy
-    scale = 1.0 / (xx * yy - xy * xy)
-    px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
+    change, px, py = solve_plane(0.0, n, sx, sy, sd, sxx, sxy, syy, sxd, syd, ridge, ux, uy)
     counts = tl.load(weight + place, mask=valid, other=0.0) > 0
     counts = tl.where(counts, n / (full + _NOTHING), 0.0)
     value, slope = _rising(counts, _VALUE_0, _VALUE_1), _rising(counts, _SLOPE_0, _SLOPE_1)
-    tl.store(smoothed + place, d + value * (md - px * mx - py * my), mask=valid)
+    tl.store(smoothed + place, d + value * change, mask=valid)
     tl.store(smoothed + size + place, ux + slope * (px - ux), mask=valid)
     tl.store(smoothed + 2 * size + place, uy + slope * (py - uy), mask=valid)

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Clean the depth of a matcher: drop what is unreliable, fill holes, outvote what contradicts.
+Clean the depth of a matcher: drop what is unreliable, fill holes, replace what neighbours deny.
 
 Everything here is switched by the configuration; with all of it off nothing changes. Limits
 are in pixels of disparity, which is twice the standard deviation of a matcher's error.
@@ -35,12 +35,10 @@ PIXEL = 2.0  # standard deviations
 # Pixels of the full image between samples, disparity a pixel may differ from them, share of them
 # that must agree with it. From afar only a large majority counts: thin things have few alike.
 JOINT_MEDIANS = ((24, 8.0, 0.2), (12, 5.0, 0.2), (6, 3.0, 0.5), (3, 1.0, 0.5))
-
-
 PLANE_MEDIANS = (24, 12, 6)  # pixels of the full image between planes
 HIDDEN = 1.0  # pixels of the solved level that something nearer is nearer by
 COVERED = 0.5  # share of a solved pixel that must be measured for it to be reliable
-FILLED_VOTE = 0.6  # of a measured plane's vote, in the joint medians of planes
+FILLED_WEIGHT = 0.6  # of a measured plane's weight, in the joint medians of planes
 
 
 def is_on(config: RefinerConfig) -> bool:
@@ -124,7 +122,7 @@ def extend_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config:
     if not config.cleaning.joint_median:
         return planes
     color = k.array(three_channels(k, guide))
-    weight = k.array(np.where(k.numpy(level.frames) > 0, 1, FILLED_VOTE))
+    weight = k.array(np.where(k.numpy(level.frames) > 0, 1, FILLED_WEIGHT))
     for stride in PLANE_MEDIANS:
         planes = k.joint_plane_median(planes, weight, color, -(-stride // guide.scale),
                                       config.cleaning.joint_median_sigma)

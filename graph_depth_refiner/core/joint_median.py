@@ -18,7 +18,7 @@ The weights are of the colours (constant time weighted median: Ma et al., ICCV 2
 is a square of pixels `stride` apart; a pixel that fewer than `share` of it are within `limit` of
 is replaced if the median is not within `limit` either.
 
-Planes vote with what they predict at the pixel, so that slanted surfaces go on into holes.
+Of planes the values that they predict at the pixel count: slanted surfaces go on into holes.
 """
 
 from __future__ import annotations

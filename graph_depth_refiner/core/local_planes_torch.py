@@ -68,12 +68,27 @@ def fit_local_planes(d: torch.Tensor, weight: torch.Tensor, sigma: torch.Tensor,
             n, sx, sy, sd = n + a, sx + a * dx, sy + a * dy, sd + a * off
             sxx, sxy, syy = sxx + a * (dx * dx), sxy + a * (dx * dy), syy + a * (dy * dy)
             sxd, syd = sxd + a * off * dx, syd + a * off * dy
+    planes = solve_plane(d, (n, sx, sy, sd, sxx, sxy, syy, sxd, syd), stage.RIDGE)
+    return torch.where(weight > 0, torch.stack(planes), 0)
+
+
+def solve_plane(d: torch.Tensor | float, sums: tuple[torch.Tensor, ...], ridge: float,
+                slopes: tuple[torch.Tensor | float, torch.Tensor | float] = (0.0, 0.0)
+                ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """
+    Return value and slopes, H W each, of the planes that fit weighted samples best.
+
+    sums, H W each: of the weights, of x, y, e, xx, xy, yy, xe and ye times these, where x and y
+    are from the pixel and the value of a sample is d + e. ridge, in square pixels, pulls the
+    slopes towards the given ones (ridge regression, Hoerl and Kennard 1970).
+    """
+    n, sx, sy, sd, sxx, sxy, syy, sxd, syd = sums
     share = 1 / (n + _NOTHING)
     mx, my, md = sx * share, sy * share, sd * share
-    xx, yy = sxx * share - mx * mx + stage.RIDGE, syy * share - my * my + stage.RIDGE
+    xx, yy = sxx * share - mx * mx + ridge, syy * share - my * my + ridge
     xy = sxy * share - mx * my
-    xd, yd = sxd * share - mx * md, syd * share - my * md
+    xd = sxd * share - mx * md + ridge * slopes[0]
+    yd = syd * share - my * md + ridge * slopes[1]
     scale = 1 / (xx * yy - xy * xy)
     px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
-    planes = torch.stack((d + md - px * mx - py * my, px, py))
-    return torch.where(weight > 0, planes, 0)
+    return d + md - px * mx - py * my, px, py

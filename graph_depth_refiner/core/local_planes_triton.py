@@ -119,14 +119,21 @@ def fit_kernel(data, weight, sigma, slopes, planes, height, width, block: tl.con
             syy += a * (dy * dy)
             sxd += a * off * dx
             syd += a * off * dy
-    share = 1.0 / (n + _NOTHING)
-    mx, my, md = sx * share, sy * share, sd * share
-    xx, yy = sxx * share - mx * mx + _RIDGE, syy * share - my * my + _RIDGE
-    xy = sxy * share - mx * my
-    xd, yd = sxd * share - mx * md, syd * share - my * md
-    scale = 1.0 / (xx * yy - xy * xy)
-    px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
+    value, px, py = solve_plane(d, n, sx, sy, sd, sxx, sxy, syy, sxd, syd, _RIDGE, 0.0, 0.0)
     known = tl.load(weight + place, mask=valid, other=0.0) > 0
-    tl.store(planes + place, tl.where(known, d + md - px * mx - py * my, 0.0), mask=valid)
+    tl.store(planes + place, tl.where(known, value, 0.0), mask=valid)
     tl.store(planes + size + place, tl.where(known, px, 0.0), mask=valid)
     tl.store(planes + 2 * size + place, tl.where(known, py, 0.0), mask=valid)
+
+
+@triton.jit
+def solve_plane(d, n, sx, sy, sd, sxx, sxy, syy, sxd, syd, ridge, ux, uy):
+    """Return value and slopes of the plane that fits weighted samples; as in torch."""
+    share = 1.0 / (n + _NOTHING)
+    mx, my, md = sx * share, sy * share, sd * share
+    xx, yy = sxx * share - mx * mx + ridge, syy * share - my * my + ridge
+    xy = sxy * share - mx * my
+    xd, yd = sxd * share - mx * md + ridge * ux, syd * share - my * md + ridge * uy
+    scale = 1.0 / (xx * yy - xy * xy)
+    px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
+    return d + md - px * mx - py * my, px, py

@@ -20,13 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 import os
 from pathlib import Path
-import sys
 
 import numpy as np
 
-from graph_depth_refiner.cli.batch import add_cluster_argument, Interrupted, Outcome, run_all
+from graph_depth_refiner.cli.batch import add_cluster_argument, report_failures, run_shown
 from graph_depth_refiner.cli.main import add_config_arguments, config_from
-from graph_depth_refiner.cli.progress import Progress
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.files.colmap import read_array, read_views, View, write_array
 from graph_depth_refiner.files.reading import read_image
@@ -80,15 +78,10 @@ def run(args: argparse.Namespace) -> int:
     """Refine every view; return the exit code."""
     jobs = plan(args)
     link_workspace(jobs[0].workspace, jobs[0].out)
-    progress = Progress('refine-colmap', len(jobs))
-    try:
-        outcomes = run_all(refine_view, jobs, args.cluster, lambda outcome: progress.advance())
-    except Interrupted as interrupted:
-        print('interrupted; run the same command again', file=sys.stderr)
-        return interrupted.code
-    finally:
-        progress.close()
-    return _report(outcomes)
+    outcomes = run_shown('refine-colmap', refine_view, jobs, args.cluster)
+    refined = report_failures(outcomes)
+    print(f'{refined} of {len(outcomes)} views refined -> {jobs[0].out}')
+    return 0 if refined == len(outcomes) else 1
 
 
 def colmap_config(args: argparse.Namespace) -> RefinerConfig:
@@ -162,12 +155,3 @@ def scaled_intrinsics(view: View, shape: tuple[int, int]) -> Intrinsics:
     x, y = shape[1] / view.camera.width, shape[0] / view.camera.height
     camera = view.camera.intrinsics
     return replace(camera, fx=x * camera.fx, cx=x * camera.cx, fy=y * camera.fy, cy=y * camera.cy)
-
-
-def _report(outcomes: list[Outcome]) -> int:
-    failed = [outcome for outcome in outcomes if outcome.error]
-    for outcome in failed:
-        print(f'failed after {outcome.attempts} attempts: {outcome.error}', file=sys.stderr)
-    print(f'{len(outcomes) - len(failed)} of {len(outcomes)} views refined '
-          f'-> {outcomes[0].item.out}')
-    return 1 if failed else 0

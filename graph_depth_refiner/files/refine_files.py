@@ -20,13 +20,11 @@ from dataclasses import dataclass
 import glob
 import json
 from pathlib import Path
-import sys
 
 import numpy as np
 
-from graph_depth_refiner.cli.batch import add_cluster_argument, Interrupted, Outcome, run_all
+from graph_depth_refiner.cli.batch import add_cluster_argument, report_failures, run_shown
 from graph_depth_refiner.cli.main import add_config_arguments, config_from
-from graph_depth_refiner.cli.progress import Progress
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.files.exports import (
     CLOUD_FORMATS,
@@ -99,15 +97,10 @@ def run(args: argparse.Namespace) -> int:
     if len(jobs) == 1 and not args.cluster:
         print(refine_job(jobs[0]))
         return 0
-    progress = Progress('refine', len(jobs))
-    try:
-        outcomes = run_all(refine_job, jobs, args.cluster, lambda outcome: progress.advance())
-    except Interrupted as interrupted:
-        print('interrupted; run the same command again', file=sys.stderr)
-        return interrupted.code
-    finally:
-        progress.close()
-    return _report(outcomes)
+    outcomes = run_shown('refine', refine_job, jobs, args.cluster)
+    refined = report_failures(outcomes)
+    print(f'{refined} of {len(outcomes)} refined')
+    return 0 if refined == len(outcomes) else 1
 
 
 def plan(args: argparse.Namespace) -> list[Job]:
@@ -221,11 +214,3 @@ def _as_many(name: str, found: list[Path], depths: list[Path]) -> list[Path]:
         raise ValueError(
             f'{name}: expected {len(depths)} files, as many as depth files, got {len(found)}')
     return found
-
-
-def _report(outcomes: list[Outcome]) -> int:
-    failed = [outcome for outcome in outcomes if outcome.error]
-    for outcome in failed:
-        print(f'failed after {outcome.attempts} attempts: {outcome.error}', file=sys.stderr)
-    print(f'{len(outcomes) - len(failed)} of {len(outcomes)} refined')
-    return 1 if failed else 0

@@ -39,7 +39,7 @@ class F32x16(types.Type):
 
     def __init__(self) -> None:
         """Name it."""
-        super().__init__(name=f'Run{LANES}')
+        super().__init__(name=f'F32x{LANES}')
 
 
 run = F32x16()

@@ -21,7 +21,7 @@ import math
 import cv2
 import numpy as np
 
-from graph_depth_refiner.core.camera import points
+from graph_depth_refiner.core.camera import normals, points
 from graph_depth_refiner.files.pictures import image_colors
 from graph_depth_refiner.frame import Frame, Intrinsics
 from graph_depth_refiner.lab.evaluation.recording import geometry_numba as kernels
@@ -30,6 +30,7 @@ from graph_depth_refiner.lab.evaluation.recording.sources import Recording
 GATES = (0.05, 0.05, 0.03, 0.03, 0.02, 0.02, 0.02, 0.02)  # of the depth, step by step
 NOISE_GROWTH = 0.0025  # metres per square metre; weights near against far, whatever the sensor
 IMAGE_WEIGHT = 0.01  # of a pixel's difference beside its distance: neighbours are correlated
+LEADING_IMAGE = 1.0  # the same where the image decides along what depth does not tell
 ALIGNED = 19200  # pixels of a frame, about, that are aligned
 LEAST_PIXELS = 200  # of a coarse grid that have to agree
 LEAST_SHARE = 0.35  # of the pixels that meet a measured one, of frames far apart
@@ -44,17 +45,30 @@ NORMAL_STEP = 3  # px to either side, for normals
 AT_REST = 0.3  # px that corners may move over the recording if the camera stands still
 CORNERS = 300  # followed to tell that
 LOOKS = 8  # frames they are looked for in
+TEXTURE = 0.01  # change of the image, in [0, 1], for a pixel, from which on it shows a shift
+MOST_DIFFERENCE = 0.1  # of images in [0, 1], at which a difference counts: what moved is no misfit
 
 
 class Aligner:
     """Aligns frames to one target."""
 
-    def __init__(self, target: Frame) -> None:
-        """Prepare points, normals and image of the target."""
-        smooth = _smoothed(target.depth)
-        self._camera = pinhole(target.intrinsics)
-        self._points = _points(smooth, target.intrinsics)  # H W 3
-        self._normals = _cross_normals(smooth, self._points)  # H W 3
+    def __init__(self, target: Frame, planes: np.ndarray | None = None,
+                 image_weight: float = IMAGE_WEIGHT) -> None:
+        """
+        Prepare points, normals and image of the target.
+
+        planes: its surface as planes of inverse depth, 3 H W, NaN where unknown; by default the
+        slightly smoothed depth. image_weight: of a pixel's difference beside its distance.
+        """
+        camera = target.intrinsics
+        self._camera, self._image_weight = pinhole(camera), image_weight
+        if planes is None:
+            smooth = _smoothed(target.depth)
+            self._points = _points(smooth, camera)  # H W 3
+            self._normals = _cross_normals(smooth, self._points)  # H W 3
+        else:
+            self._points = _points(np.nan_to_num(1 / planes[0]), camera)  # H W 3
+            self._normals = normals(planes, camera).astype(np.float32)  # H W 3
         self._grey = grey(target)
         self._gradients = [
             cv2.Sobel(self._grey, cv2.CV_32F, *order, ksize=3) / 8 for order in ((1, 0), (0, 1))]
@@ -87,7 +101,7 @@ class Aligner:
         stride = math.ceil(math.sqrt(frame.depth.size / ALIGNED))  # px
         return lambda motion, gate: kernels.point_to_plane_equations(
             source, source_grey, self._points, self._normals, self._grey, *self._gradients,
-            motion, self._camera, gate, NOISE_GROWTH, IMAGE_WEIGHT, stride)
+            motion, self._camera, gate, NOISE_GROWTH, self._image_weight, stride)
 
 
 def motions_to(recording: Recording, target: int, others: range) -> dict[int, np.ndarray]:
@@ -102,6 +116,12 @@ def motions_to(recording: Recording, target: int, others: range) -> dict[int, np
     fitting = _fitting_poses(recording, here, others, aligner)
     if fitting is not None:
         return fitting
+    return follow(recording, here, others, aligner)
+
+
+def follow(recording: Recording, here: Frame, others: range, aligner: Aligner
+           ) -> dict[int, np.ndarray]:
+    """Return the motions 4 4 of later frames to the target of an aligner, one after the other."""
     found: dict[int, np.ndarray] = {}
     last = before = np.eye(4)
     for number in others:
@@ -134,6 +154,56 @@ def _fitting_poses(recording: Recording, here: Frame, others: range, aligner: Al
     if np.median([doubt for doubt, _ in doubts.values()]) > POSE_DOUBT:
         return None
     return {k: motion for k, motion in motions.items() if doubts[k][1] >= LEAST_SHARE}
+
+
+def anchored(recording: Recording, number: int, motions: dict[int, np.ndarray], aligner: Aligner
+             ) -> dict[int, np.ndarray]:
+    """
+    Align all frames once more to a surface that was fused from them, 4 4 to the frame `number`.
+
+    That frame is aligned as well and the motions are taken relative to it: what is fused along
+    motions with a common error lies off by that error.
+    """
+    start, _ = aligner.align(recording.frame(number), np.eye(4))
+    back, found = np.linalg.inv(start), {}
+    for k, motion in motions.items():
+        motion, share = aligner.align(recording.frame(k), start @ motion)
+        if share >= LEAST_SHARE:
+            found[k] = back @ motion
+    return found
+
+
+def misfit(recording: Recording, here: Frame, depth: np.ndarray, motions: dict[int, np.ndarray]
+           ) -> tuple[float, float]:
+    """
+    Return how far later frames are from a fused depth (H W, NaN where unknown) along motions.
+
+    The first is the mean difference of the images in [0, 1] on texture, brightness apart; the
+    second the mean over the frames of the median distance, relative to the depth. Both are
+    infinite without a frame to compare.
+    """
+    camera, image = here.intrinsics, grey(here)
+    texture = np.hypot(*(cv2.Sobel(image, cv2.CV_32F, *o, ksize=3) / 8 for o in ((1, 0), (0, 1))))
+    space = _points(depth, camera)  # H W 3
+    found = []
+    for number, motion in motions.items():
+        frame, back = recording.frame(number), np.linalg.inv(motion).astype(np.float32)
+        x, y, z = np.moveaxis(space @ back[:3, :3].T + back[:3, 3], -1, 0)  # H W each
+        with np.errstate(invalid='ignore', divide='ignore'):
+            place = (camera.fx * x / z + camera.cx, camera.fy * y / z + camera.cy)  # px
+        place = tuple(np.nan_to_num(p, nan=-9, posinf=-9, neginf=-9) for p in place)
+        seen = cv2.remap(grey(frame), *place, cv2.INTER_LINEAR, borderValue=-1)
+        measured = cv2.remap(frame.depth, *place, cv2.INTER_NEAREST, borderValue=0)
+        off = np.abs(measured - z) / z
+        same = (seen >= 0) & (measured > 0) & (off < kernels.IMAGE_GATE) & (texture > TEXTURE)
+        if same.sum() >= LEAST_PIXELS:
+            change = (seen - image)[same]
+            change = np.abs(change - np.median(change))
+            found.append((np.minimum(change, MOST_DIFFERENCE).mean(), np.median(off[same])))
+    if not found:
+        return math.inf, math.inf
+    image_misfit, depth_misfit = np.mean(found, axis=0)
+    return float(image_misfit), float(depth_misfit)
 
 
 def steps(recording: Recording, last: int) -> dict[int, np.ndarray]:
