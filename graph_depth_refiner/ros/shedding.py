@@ -24,7 +24,7 @@ from graph_depth_refiner.core.downsampling import scale_of
 from graph_depth_refiner.ros.watch import LONGEST_PERIOD
 
 # share of the frame period that may be spent before, and must be free after, a change
-BUSY, FREE = 0.8, 0.6
+BUSY, FREE = 0.9, 0.6
 CLEARLY_FREE = 0.45  # from here on even what proved to be too much is tried soon
 # frames whose median counts, so that a single slow one does not, and the least time between
 # two changes, so that the last one shows first

@@ -36,7 +36,7 @@ F = TypeVar('F', bound=Callable[..., Any])
 WINDOW = 1.0  # seconds at least over which is measured what is left
 # Of the last core of those in use, the share that has to be left to begin to use it, and below
 # which it is given up: camera driver and readers of the outputs take half a core of two.
-TAKE, GIVE_UP = 0.4, 0.2
+TAKE, GIVE_UP = 0.3, 0.1
 # fields of a line of /proc/stat: user, nice, system, idle, waiting for a disk, ...
 NICE, IDLE, WAITING = 1, 3, 4
 
