@@ -25,6 +25,7 @@ from rcl_interfaces.msg import ParameterDescriptor, ParameterType
 from rclpy.clock import Clock, ClockType
 
 from graph_depth_refiner.frame import Status
+from graph_depth_refiner.refiner import DepthRefiner
 from graph_depth_refiner.ros.memory import free_megabytes, resident_megabytes
 from graph_depth_refiner.ros.shedding import STAGES
 from graph_depth_refiner.ros.starvation import Starvation
@@ -115,18 +116,26 @@ class Diagnostics:
         status.add('last status', processor.last_status.value if processor.last_status else '')
         for name, count in sorted(processor.statuses.snapshot().items()):
             status.add(f'status {name}', str(count))
-        refiner = processor.refiner
+        self._device(status, processor.refiner)
+        for name, count in pipeline.accounts().items():
+            status.add(name, str(count))
+        return self._summary(status)
+
+    @staticmethod
+    def _device(status: Any, refiner: DepthRefiner | None) -> None:
+        """Tell what computes, and what it and the process hold."""
         status.add('device', refiner.device if refiner else 'not started')
         status.add('threads', str(refiner.threads.number if refiner else 0))
         status.add('memory (MB)', f'{resident_megabytes():.1f}')
         status.add('memory kept free (MB)', f'{free_megabytes():.1f}')
-        if refiner and refiner.device.startswith('cuda'):
+        if refiner is None:
+            return
+        if refiner.device.startswith('cuda'):
             status.add('device memory (MB)', f'{device_megabytes(refiner.device):.0f}')
-        if refiner and refiner.device_failures:
+        if refiner.device_failures:
             status.add('device failures', str(refiner.device_failures))
-        for name, count in pipeline.accounts().items():
-            status.add(name, str(count))
-        return self._summary(status)
+        if refiner.graphs is not None and refiner.graphs.failures:
+            status.add('failed captures', str(refiner.graphs.failures))
 
     @staticmethod
     def _past(status: Any, processor: Any) -> None:

@@ -68,3 +68,16 @@ def test_what_is_shed_is_told_with_what_it_costs():
     assert status.message == (
         f'overloaded: work is shed, stage 2: error of depth {STAGES[2].depth:+d} %, '
         f'of normals {STAGES[2].normals:+d} %')
+
+
+def test_failures_of_a_device_are_told_if_there_are_any():
+    def told_of(failures, graphs):
+        status = DiagnosticStatusWrapper()
+        Diagnostics._device(status, SimpleNamespace(
+            device='cpu', threads=SimpleNamespace(number=2), device_failures=failures,
+            graphs=graphs))
+        return {one.key: one.value for one in status.values}
+    assert not {'device failures', 'failed captures'} & set(told_of(0, None))
+    found = told_of(1, SimpleNamespace(failures=2))
+    assert (found['device'], found['threads']) == ('cpu', '2')
+    assert (found['device failures'], found['failed captures']) == ('1', '2')
