@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from scenes import ramp
 
-from graph_depth_refiner.core import noise
+from graph_depth_refiner.core import noise, noise_numba
 from graph_depth_refiner.core.kernels import select
 from graph_depth_refiner.core.noise import first_model, fused_sigma, learn, NoiseModel
 from graph_depth_refiner.frame import Intrinsics
@@ -83,6 +83,12 @@ def test_a_single_depth_is_explained_by_one_part():
         history = 0.5 + 2e-3 / frames ** 0.5 * rng.standard_normal(d.size)
         model = learn(START, d, d - history, np.full(d.size, float(frames)))
         assert model.sigma(0.5) == pytest.approx(2e-3, rel=0.03)
+
+
+def test_the_fused_order_is_that_of_a_stable_sort():
+    # numbers above 0 over many powers of two, most of them several times
+    values = np.random.default_rng(0).integers(1, 500, 5000).astype(np.float32) ** 3 / 7
+    assert (noise_numba.rising_order(values) == noise.rising_order(values)).all()
 
 
 def test_few_samples_teach_nothing():

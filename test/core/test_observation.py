@@ -66,3 +66,16 @@ def test_guides_of_every_kind_of_image(image, color):
     assert guide.dtype == np.float32
     np.testing.assert_allclose(guide, 0.2, atol=1e-6)
     assert obs.grey.dtype == np.uint8 and (np.abs(obs.grey.astype(int) - 51) <= 1).all()
+
+
+def test_variants_invert_the_same_depth(variants):
+    depth = np.random.default_rng(0).uniform(0.1, 9, (7, 41)).astype(np.float32)
+    depth[0, :6] = np.nan, np.inf, -np.inf, 0, -1, 1e-6
+    depth[1, :2] = 0.5, 8  # the limits themselves are valid
+    found = [k.inverse_depth(depth, 0.5, 8.0) for k in variants]
+    for one, other in zip(*found):
+        assert (one == other).all()
+    d, m = found[0]
+    assert not d[0, :6].any() and not m[0, :6].any()
+    assert d[1, :2].tolist() == [2, 0.125] and m[1, :2].tolist() == [1, 1]
+    assert ((d > 0) == (m > 0)).all() and 0 < m.sum() < m.size

@@ -83,6 +83,12 @@ def test_variants_have_the_same_equations(variants, pair):
     assert np.allclose(found[0][1], found[1][1], atol=1e-3)
 
 
+def test_variants_find_the_same_motion(variants, pair):
+    one, other = (align(k, pair, np.eye(4)) for k in variants)
+    assert one.trusted and other.trusted
+    assert np.allclose(one.matrix, other.matrix, atol=1e-6)
+
+
 def test_motion_is_found_from_the_frames(kernels, pair):
     found = align(kernels, pair, np.eye(4))
     error = found.matrix @ np.linalg.inv(pair[-1])

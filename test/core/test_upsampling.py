@@ -172,6 +172,15 @@ def test_what_is_rough_by_less_than_a_hundredth_is_no_edge(kernels, step, filled
     assert (found[8:-8, 28:31] == filled).all()
 
 
+def test_planes_of_pixels_without_a_value_are_cleared(kernels):
+    kept = np.zeros(SHAPE, np.float32)
+    kept[3:9, 5:30] = 1
+    planes = kernels.array(ramp_planes(SHAPE))
+    mask = kernels.array(kept) if kernels.name == 'torch' else kept > 0
+    kernels.keep_planes(planes, mask)
+    assert (kernels.numpy(planes) == ramp_planes(SHAPE) * kept).all()
+
+
 def test_the_history_fills_wider_holes_than_planes_do():
     d = np.full((80, 100), 0.5, np.float32)  # known everywhere, from earlier frames
     measured = np.ones(d.shape, bool)
