@@ -270,8 +270,8 @@ class Holes(Group):
     max_width: int = tunable(
         4, 'Holes of up to this width are small', unit='px', low=0, high=1000)
     history_width: int = tunable(
-        40, 'Holes of up to this width are filled with what earlier frames saw there',
-        unit='px', low=0, high=10000)
+        40, 'Holes of up to this width, and the rim of others, are filled with what earlier '
+        'frames saw', unit='px', low=0, high=10000)
     method: str = tunable(
         'smooth', 'How all holes are filled: smoothly, with the farther side, or by telling '
         'occlusions from other holes (stereo)', choices=('smooth', 'background', 'occlusion'))

@@ -21,11 +21,18 @@ plane and that of the centre predict each other to within the noise. How many do
 whether one plane explains the window: where it does not, things are curved or cluttered, and
 the plane stays as it was. Slopes gain most from distance, so they are taken over sooner than
 values.
+
+What counts as noise here is not only what differs from frame to frame. The ripples of a matcher,
+the terraces of a sensor that rounds and stripes of its calibration stand still where the camera
+does, and hide from residuals along its motion. They show in how wrongly planes some pixels apart
+predict each other, and how much that changes a little further, which a round thing's own bending
+does not: the lower quartile over the image, from where the scene is calmest.
 """
 
 from __future__ import annotations
 
-from graph_depth_refiner.core.kernels import Array, Kernels
+from graph_depth_refiner.core.kernels import Array, Kernels, Number
+from graph_depth_refiner.core.noise import HIDDEN
 
 RADIUS = 2  # samples on either side
 FADE = 1.2  # samples: standard deviation of the weight by distance
@@ -33,6 +40,9 @@ FIRST_SPACING = 2  # pixels between samples in the first pass
 WIDTH = 2.6  # standard deviations beyond which a pixel is of another surface
 AVERAGED = 12.0  # pixels that a plane is an average of before the first pass,
 GAIN = 4.0  # and how many times more after each pass
+APART = 8  # pixels between the samples of mismatches
+ASIDE = 3  # samples down and across to that compared with: farther than ripples are alike
+STANDING = 1.5  # of planes that err on their own the lower quartile is .67 standard deviations
 RIDGE = 0.05  # squared spacings: keeps slopes as they were where few pixels count
 # share of the window that counts: none of the fit is taken below the first, all beyond the second
 SLOPE_SHARE = (0.35, 0.55)
@@ -51,6 +61,17 @@ def smooth_planes(k: Kernels, planes: Array, weight: Array, sigma: Array, indepe
     averaged, spacing = AVERAGED, FIRST_SPACING
     for _ in range(passes):
         left = (1 - independent + independent / averaged) ** 0.5
-        planes = k.atrous_pass(planes, weight, WIDTH * left * sigma, spacing)
+        seen = STANDING * k.plane_mismatch(planes, weight, sigma, spacing)
+        planes = k.atrous_pass(planes, weight, WIDTH * standing(left, seen) * sigma, spacing)
         averaged, spacing = GAIN * averaged, 2 * spacing
     return planes
+
+
+def standing(left: float, seen: Number) -> Number:
+    """
+    Return the deviation of planes, in those of the data, from two estimates.
+
+    `left` is what averaging left of the noise, `seen` the deviation that planes show; noise that
+    stands still may be some times larger than what frames tell of it.
+    """
+    return left * (seen / left).clip(1, HIDDEN)

@@ -18,7 +18,15 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
-from graph_depth_refiner.core.atrous import FADE, RADIUS, RIDGE, SLOPE_SHARE, VALUE_SHARE
+from graph_depth_refiner.core.atrous import (
+    APART,
+    ASIDE,
+    FADE,
+    RADIUS,
+    RIDGE,
+    SLOPE_SHARE,
+    VALUE_SHARE,
+)
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
     choose_run,
@@ -30,7 +38,7 @@ from graph_depth_refiner.core.jit.simd import (
     store_run,
 )
 
-_NOTHING = np.float32(1e-12)
+_NOTHING, _HALF_ROOT = np.float32(1e-12), np.float32(0.5 ** 0.5)
 _SIZE = 2 * RADIUS + 1
 _STEPS = np.arange(-RADIUS, RADIUS + 1)
 _TABLE = np.exp(-0.5 * (_STEPS[:, None] ** 2 + _STEPS ** 2) / FADE ** 2).astype(np.float32)
@@ -114,3 +122,48 @@ def _rising(share, limits):
         * spread_run(np.float32(1 / (limits[1] - limits[0])))
     part = choose_run(less_run(zero, part), part, zero)
     return choose_run(less_run(part, one), part, one)
+
+
+def plane_mismatch(planes: np.ndarray, weight: np.ndarray, sigma: np.ndarray, spacing: int
+                   ) -> np.float32:
+    """
+    Return how the mismatch of planes, 3 H W, changes over the image, in deviations sigma, H W.
+
+    A mismatch is how wrongly two planes one or two spacings apart predict each other. It is
+    compared with that aside, where all four have a weight, H W; of samples the lower quartile.
+    """
+    rows, columns = (-(-side // APART) for side in weight.shape)
+    found = np.empty(4 * rows * columns, np.float32)
+    return np.float32(_lower_quartile(planes, weight, sigma, spacing, found))
+
+
+@njit(**FUSED)
+def _lower_quartile(planes, weight, sigma, spacing, found):
+    height, width = weight.shape
+    count = 0
+    for y in range(0, height, APART):
+        for x in range(0, width, APART):
+            for way in range(4):
+                far = spacing * (1 + way // 2)
+                dy, dx = (far, 0) if way % 2 else (0, far)
+                v, u = y + ASIDE * APART, x + ASIDE * APART
+                if v + dy < height and u + dx < width and min(
+                        weight[y, x], weight[y + dy, x + dx],
+                        weight[v, u], weight[v + dy, u + dx]) > ZERO:
+                    e, f = _mismatch(planes, y, x, dy, dx)
+                    g, h = _mismatch(planes, v, u, dy, dx)
+                    found[count] = _HALF_ROOT * max(abs(e - g), abs(f - h)) / max(
+                        sigma[y, x], _NOTHING)
+                    count += 1
+    if count == 0:
+        return ZERO
+    return np.partition(found[:count], count // 4)[count // 4]
+
+
+@njit(**INLINE)
+def _mismatch(planes, y, x, dy, dx):
+    """Return how far a value is from what the plane of another pixel predicts, and vice versa."""
+    v, u, down, across = y + dy, x + dx, np.float32(dy), np.float32(dx)
+    off = planes[0, v, u] - planes[0, y, x]
+    return (off - planes[1, y, x] * across - planes[2, y, x] * down,
+            off - planes[1, v, u] * across - planes[2, v, u] * down)

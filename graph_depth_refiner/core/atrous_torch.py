@@ -22,6 +22,7 @@ import torch
 from graph_depth_refiner.core import atrous as stage
 from graph_depth_refiner.core.local_planes_torch import solve_plane
 from graph_depth_refiner.core.neighbours_torch import neighbour
+from graph_depth_refiner.core.statistics_torch import masked_quantile
 
 _NOTHING = 1e-12
 
@@ -54,6 +55,29 @@ def atrous_pass(planes: torch.Tensor, weight: torch.Tensor, width: torch.Tensor,
     counts = torch.where(weight > 0, n / (full + _NOTHING), 0)
     value, slope = _rising(counts, stage.VALUE_SHARE), _rising(counts, stage.SLOPE_SHARE)
     return torch.stack((d + value * change, ux + slope * (px - ux), uy + slope * (py - uy)))
+
+
+def plane_mismatch(planes: torch.Tensor, weight: torch.Tensor, sigma: torch.Tensor, spacing: int
+                   ) -> torch.Tensor:
+    """
+    Return how the mismatch of planes, 3 H W, changes over the image, in deviations sigma, H W.
+
+    A mismatch is how wrongly two planes one or two spacings apart predict each other. It is
+    compared with that aside, where all four have a weight, H W; of samples the lower quartile.
+    """
+    some = (slice(None, None, stage.APART),) * 2
+    here, known = planes[:, some[0], some[1]], weight[some] > 0
+    changes, both = [], []
+    for dy, dx in ((0, spacing), (spacing, 0), (0, 2 * spacing), (2 * spacing, 0)):
+        there = neighbour(planes, dy, dx)[:, some[0], some[1]]
+        off = there[0] - here[0]
+        wrong = torch.stack([off - one[1] * dx - one[2] * dy for one in (here, there)])
+        pair = known & (neighbour(weight, dy, dx)[some] > 0)
+        changes.append((wrong - neighbour(wrong, stage.ASIDE, stage.ASIDE)).abs().amax(dim=0))
+        both.append(pair & neighbour(pair, stage.ASIDE, stage.ASIDE))
+    deviations = 0.5 ** 0.5 * torch.stack(changes) / sigma[some].clamp(min=_NOTHING)
+    found = masked_quantile(deviations.flatten(), torch.stack(both).flatten(), 4)
+    return torch.where(found < torch.inf, found, 0)
 
 
 def _rising(share: torch.Tensor, limits: tuple[float, float]) -> torch.Tensor:

@@ -21,9 +21,11 @@ import triton.language as tl
 
 from graph_depth_refiner.core import atrous as stage
 from graph_depth_refiner.core.local_planes_triton import solve_plane
+from graph_depth_refiner.core.statistics_triton import quartile_of_positive
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs
 
-_NOTHING = tl.constexpr(1e-12)
+_NOTHING, _HALF_ROOT = tl.constexpr(1e-12), tl.constexpr(0.5 ** 0.5)
+_APART, _ASIDE = tl.constexpr(stage.APART), tl.constexpr(stage.APART * stage.ASIDE)
 _RADIUS, _RIDGE = tl.constexpr(stage.RADIUS), tl.constexpr(stage.RIDGE)
 _FADE = tl.constexpr(-0.5 / stage.FADE ** 2)
 _SLOPE_0, _SLOPE_1 = map(tl.constexpr, stage.SLOPE_SHARE)
@@ -39,6 +41,52 @@ def atrous_pass(planes: torch.Tensor, weight: torch.Tensor, width: torch.Tensor,
     launch(atrous_kernel, programs(height * columns), planes, weight.contiguous(),
            width.contiguous(), smoothed, spacing, height, columns, block=BLOCK)
     return smoothed
+
+
+def plane_mismatch(planes: torch.Tensor, weight: torch.Tensor, sigma: torch.Tensor, spacing: int
+                   ) -> torch.Tensor:
+    """Return how the mismatch of planes, 3 H W, changes over the image; as the reference."""
+    height, width = weight.shape
+    rows, columns = -(-height // stage.APART), -(-width // stage.APART)
+    found = planes.new_empty(4 * rows * columns)
+    launch(mismatch_kernel, programs(len(found)), planes.contiguous(), weight.contiguous(),
+           sigma.contiguous(), found, spacing, height, width, columns, len(found), block=BLOCK)
+    return quartile_of_positive(found)
+
+
+@triton.jit
+def _mismatch(planes, weight, y, x, dy, dx, inside, height, width):
+    """Return how wrongly two planes predict each other, and whether there are both."""
+    size, place = height * width, y * width + x
+    other = place + dy * width + dx
+    both = inside & (y + dy < height) & (x + dx < width)
+    both = both & (tl.load(weight + place, mask=both, other=0.0) > 0) \
+        & (tl.load(weight + other, mask=both, other=0.0) > 0)
+    off = tl.load(planes + other, mask=both, other=0.0) \
+        - tl.load(planes + place, mask=both, other=0.0)
+    ux = tl.load(planes + size + place, mask=both, other=0.0)
+    uy = tl.load(planes + 2 * size + place, mask=both, other=0.0)
+    vx = tl.load(planes + size + other, mask=both, other=0.0)
+    vy = tl.load(planes + 2 * size + other, mask=both, other=0.0)
+    return off - ux * dx - uy * dy, off - vx * dx - vy * dy, both
+
+
+@triton.jit(do_not_specialize=['spacing', 'height', 'width', 'columns', 'count'])
+def mismatch_kernel(planes, weight, sigma, found, spacing, height, width, columns, count,
+                    block: tl.constexpr):
+    """Write how samples of mismatches differ from those aside; 0 only where there are none."""
+    sample = tl.program_id(0) * block + tl.arange(0, block)
+    valid = sample < count
+    way, some = sample % 4, sample // 4
+    y, x = (some // columns) * _APART, (some % columns) * _APART
+    far, down = spacing * (1 + way // 2), way % 2 == 1
+    dy, dx = tl.where(down, far, 0), tl.where(down, 0, far)
+    e, f, both = _mismatch(planes, weight, y, x, dy, dx, valid, height, width)
+    g, h, aside = _mismatch(planes, weight, y + _ASIDE, x + _ASIDE, dy, dx, valid, height, width)
+    deviation = tl.load(sigma + y * width + x, mask=valid, other=1.0)
+    change = _HALF_ROOT * tl.maximum(tl.abs(e - g), tl.abs(f - h)) / tl.maximum(
+        deviation, _NOTHING)
+    tl.store(found + sample, tl.where(both & aside, tl.maximum(change, _NOTHING), 0.0), mask=valid)
 
 
 @triton.jit

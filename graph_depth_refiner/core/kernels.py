@@ -161,6 +161,7 @@ class Kernels(NamedTuple):
     first_slopes: Callable[[Array, Array, Array], Array]
     fit_local_planes: Callable[[Array, Array, Array, Array], Array]
     atrous_pass: Callable[[Array, Array, Array, int], Array]
+    plane_mismatch: Callable[[Array, Array, Array, int], Number]
     geodesic_fill: Callable[[Array, Array, Array, float, Array], None]  # in place
     fill_background: Callable[[Array, Array], Array]
     fill_occluded: Callable[[Array, Array, Array], Array]
@@ -260,6 +261,7 @@ def numba_kernels() -> Kernels:
         first_slopes=local_planes_numba.first_slopes,
         fit_local_planes=local_planes_numba.fit_local_planes,
         atrous_pass=atrous_numba.atrous_pass,
+        plane_mismatch=atrous_numba.plane_mismatch,
         geodesic_fill=geodesic_fill_numba.geodesic_fill,
         fill_background=inpainting_numba.fill_background,
         fill_occluded=inpainting_numba.fill_occluded,
@@ -357,6 +359,7 @@ def torch_kernels(device: str) -> Kernels:
         first_slopes=local_planes_torch.first_slopes,
         fit_local_planes=local_planes_torch.fit_local_planes,
         atrous_pass=atrous_torch.atrous_pass,
+        plane_mismatch=atrous_torch.plane_mismatch,
         geodesic_fill=geodesic_fill_torch.geodesic_fill,
         fill_background=inpainting_torch.fill_background,
         fill_occluded=inpainting_torch.fill_occluded,
@@ -414,6 +417,7 @@ def triton_kernels(device: str) -> Kernels:
         first_slopes=local_planes_triton.first_slopes,
         fit_local_planes=local_planes_triton.fit_local_planes,
         atrous_pass=atrous_triton.atrous_pass,
+        plane_mismatch=atrous_triton.plane_mismatch,
         geodesic_fill=geodesic_fill_triton.geodesic_fill,
         joint_plane_median=joint_median_triton.joint_plane_median,
         search_motion=odometry_triton.search_motion,

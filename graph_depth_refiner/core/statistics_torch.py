@@ -22,9 +22,14 @@ from graph_depth_refiner.core.statistics import subsample
 
 def masked_median(values: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
     """Return the median of the known ones of N values, the upper of two; infinite if none is."""
+    return masked_quantile(values, known, 2)
+
+
+def masked_quantile(values: torch.Tensor, known: torch.Tensor, parts: int) -> torch.Tensor:
+    """Return the value that 1 / parts of the known ones of N are below; infinite if none is."""
     ordered = torch.where(known, values, torch.inf).sort().values
-    half = known.sum().div(2, rounding_mode='floor')
-    return ordered.index_select(0, half.clamp(max=len(values) - 1)[None])[0]
+    place = known.sum().div(parts, rounding_mode='floor')
+    return ordered.index_select(0, place.clamp(max=len(values) - 1)[None])[0]
 
 
 def known_median(image: torch.Tensor, known: torch.Tensor) -> torch.Tensor:

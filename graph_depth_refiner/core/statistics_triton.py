@@ -42,19 +42,24 @@ def median_of_positive(values: torch.Tensor) -> torch.Tensor:
     return _median(values[None], None, 0.0, 1)
 
 
+def quartile_of_positive(values: torch.Tensor) -> torch.Tensor:
+    """Return the lower quartile of those of N values that are above 0; 0 if none is."""
+    return _median(values[None], None, 0.0, 1, parts=4)
+
+
 def known_median(image: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
     """Return the median of some of the known pixels, H W; 0 if none is."""
     return _median(image, known, 0.0, stride_for(image.shape))
 
 
-def _median(image: torch.Tensor, known: torch.Tensor | None, otherwise: float, stride: int
-            ) -> torch.Tensor:
+def _median(image: torch.Tensor, known: torch.Tensor | None, otherwise: float, stride: int,
+            parts: int = 2) -> torch.Tensor:
     height, width = image.shape
     rows, columns = -(-height // stride), -(-width // stride)
     image = image.contiguous()
     found = torch.empty((), dtype=torch.float64, device=image.device)
     launch(median_kernel, 1, image, image if known is None else known.contiguous(), found,
-           float(otherwise), height, width, rows, columns, stride, masked=known is not None,
+           float(otherwise), height, width, rows, columns, stride, parts, masked=known is not None,
            room=ROOM, num_warps=WARPS)
     return found
 
@@ -84,18 +89,18 @@ def _not_larger(image, known, limit, count, width, columns, stride, masked: tl.c
     return number
 
 
-@triton.jit(do_not_specialize=['height', 'width', 'rows', 'columns', 'stride'])
-def median_kernel(image, known, found, otherwise, height, width, rows, columns, stride,
+@triton.jit(do_not_specialize=['height', 'width', 'rows', 'columns', 'stride', 'parts'])
+def median_kernel(image, known, found, otherwise, height, width, rows, columns, stride, parts,
                   masked: tl.constexpr, room: tl.constexpr):
-    """Write the median, the upper one of two."""
+    """Write the value that 1 / parts are below; of the median, the upper one of two."""
     count = rows * columns
-    half = _not_larger(
-        image, known, _INFINITE - 1, count, width, columns, stride, masked, room) // 2
+    below = _not_larger(
+        image, known, _INFINITE - 1, count, width, columns, stride, masked, room) // parts
     low, high = 0, 0x7F800000
     for _turn in range(31):
         middle = low + (high - low) // 2
         enough = _not_larger(
-            image, known, middle, count, width, columns, stride, masked, room) > half
+            image, known, middle, count, width, columns, stride, masked, room) > below
         low, high = tl.where(enough, low, middle + 1), tl.where(enough, middle, high)
     median = tl.minimum(low, 0x7F800000).to(tl.int32).to(tl.float32, bitcast=True)
     if median == float('inf'):  # no sample is known: the largest of all stands for it

@@ -51,7 +51,7 @@ LEAST_WEIGHT = 0.2  # frames that a history counts for at least in the spread of
 GATE = 5.0  # standard deviations up to which a measurement agrees with the history
 OUTLIER_SHARE = 0.5  # of the weight that is left to a history after an outlier,
 UNSEEN_SHARE = 0.9  # and after a frame without a measurement by a camera at rest:
-UNSEEN_FLOW = 12.0  # pixels of motion at which half of that is left, as the view changes
+UNSEEN_FLOW = 40.0  # pixels of motion at which half of that is left, as the view changes
 LEAST_FRAMES = 1.0  # a history of less is forgotten
 # means over a window: kept fully below the first, not at all beyond the second
 REACH, IMAGE_REACH = 2, 1  # pixels on either side: of residuals, and of differences of the image

@@ -39,6 +39,7 @@ SIDES = 2  # cells on either side that show what a flying pixel lies between
 ONE_SURFACE = 12.0  # standard deviations of a measurement: a narrow hole may span so much
 STEP = 0.01  # of the nearest inverse depth around: less is no depth edge, however low the noise
 AROUND = 9  # pixels, side of the square that must show one surface, at least
+RIM = 2  # pixels by which the rim of what is measured wavers: so far history is kept beyond it
 KEPT = 2.0  # standard deviations of a residual that are taken for noise
 NEAR = 1e-3  # weight of a cell at no weight by distance: all others may be of another side
 LEAST = 1e-6  # weight of all cells together, below which none of them is of the pixel's side

@@ -243,15 +243,16 @@ def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerC
     Return which pixels, H W bool, may have a value.
 
     They are those that are measured, or that the history, in d, knows about in holes of up to
-    `history_width`; with `holes.fill: small` also those of holes of up to `max_width`, around
-    which all that is known is one surface: across a depth edge nobody knows which side a pixel
-    is on. A hole is as narrow as a width where no larger square fits into it.
+    `history_width` and at the rim of any; with `holes.fill: small` also those of holes of up to
+    `max_width`, around which all that is known is one surface: across a depth edge nobody knows
+    which side a pixel is on. A hole is as narrow as a width where no larger square fits into it.
     """
     holes = config.holes
     if holes.fill == 'none':
         return measured
     known, farther = np.empty(d.shape, bool), np.empty_like(d)
-    _known(d, _closed(measured, holes.history_width), known, farther)
+    rim = cv2.dilate(measured.view(np.uint8), np.ones((2 * upsampling.RIM + 1,) * 2, np.uint8))
+    _known(d, _closed(measured, holes.history_width) | rim.view(bool), known, farther)
     side = max(2 * holes.max_width + 1, upsampling.AROUND)
     around = np.ones((side, side), np.uint8)
     filled = _closed(known, holes.max_width)

@@ -94,7 +94,8 @@ def fillable(d: torch.Tensor, measured: torch.Tensor, sigma: torch.Tensor, confi
     if holes.fill == 'none':
         return mask
     there = d > 0
-    known = there * close(mask, holes.history_width)
+    known = there * torch.maximum(
+        close(mask, holes.history_width), dilate(mask, 2 * stage.RIM + 1, 0.0))
     side = max(2 * holes.max_width + 1, stage.AROUND)
     nearest = dilate(d, side, -torch.inf)
     farthest_negative = dilate(torch.where(there, -d, -torch.inf), side, -torch.inf)

@@ -27,12 +27,12 @@ SHAPE = (70, 90)
 SIGMA = 1e-3
 ONES = np.ones(SHAPE, np.float32)
 INNER = np.s_[:, 29:-29, 29:-29]  # three passes reach 28 pixels
-X = (np.arange(SHAPE[1]) * ONES).astype(np.float32)
+Y, X = np.indices(SHAPE, np.float32)
 
 
-def smooth(k, planes, weight=ONES, passes=3, independent=0.0):
+def smooth(k, planes, weight=ONES, passes=3, independent=0.0, sigma=SIGMA):
     return run(k, lambda *some: smooth_planes(k, *some, independent, passes),
-               planes.astype(np.float32), weight, SIGMA * ONES)
+               planes.astype(np.float32), weight, sigma * ONES)
 
 
 def wall(ux=5e-4, uy=-2e-4):
@@ -162,12 +162,50 @@ def test_passes_go_farther_and_ask_for_less_noise(kernels):
         seen.append((spacing, float(width[0, 0]) / SIGMA))
         return kernels.atrous_pass(planes, weight, width, spacing)
 
-    run(kernels, partial(smooth_planes, SimpleNamespace(atrous_pass=atrous_pass),
-                         independent=0.75, passes=3),
+    k = SimpleNamespace(atrous_pass=atrous_pass, plane_mismatch=kernels.plane_mismatch)
+    run(kernels, partial(smooth_planes, k, independent=0.75, passes=3),
         wall().astype(np.float32), ONES, SIGMA * ONES)
     expected = [2.6 * (0.25 + 0.75 / n) ** 0.5 for n in (12, 48, 192)]
     assert [spacing for spacing, _ in seen] == [2, 4, 8]
     assert np.allclose([width for _, width in seen], expected, rtol=1e-5)
+
+
+def ripples(length, amplitude):
+    """Return planes of a wall with ripples both ways, their slopes included."""
+    planes, turn = wall(0, 0), 2 * np.pi / length
+    planes[0] += amplitude * np.sin(turn * X) * np.sin(turn * Y)
+    planes[1] = turn * amplitude * np.cos(turn * X) * np.sin(turn * Y)
+    planes[2] = turn * amplitude * np.sin(turn * X) * np.cos(turn * Y)
+    return planes
+
+
+def test_ripples_that_stand_still_are_noise_too(kernels):
+    # residuals along the motion tell only a third of these ripples
+    def slopes_left(k):
+        planes = ripples(20, SIGMA).astype(np.float32)
+        found = run(kernels, partial(smooth_planes, k, independent=0.0, passes=3), planes, ONES,
+                    SIGMA / 3 * ONES)
+        return np.abs(found[1:])[INNER].mean()
+    deaf = SimpleNamespace(
+        atrous_pass=kernels.atrous_pass, plane_mismatch=lambda *_: np.float32(0))
+    assert slopes_left(kernels) < 0.75 * slopes_left(deaf)
+
+
+def test_what_bends_alike_everywhere_is_not_taken_for_noise(kernels):
+    planes = wall(0, 0)
+    curve = SIGMA / 8
+    planes[0] = 0.5 + 0.5 * curve * (X - 44.5) ** 2
+    planes[1] = curve * (X - 44.5)
+    found = run(kernels, partial(kernels.plane_mismatch, spacing=8), planes.astype(np.float32),
+                ONES, SIGMA * ONES)
+    assert found < 1e-2  # planes 16 px apart are off by 16 deviations
+
+
+def test_nothing_known_shows_no_mismatch(kernels):
+    planes = ripples(20, SIGMA).astype(np.float32)
+    nothing = run(kernels, partial(kernels.plane_mismatch, spacing=2), planes, 0 * ONES,
+                  SIGMA * ONES)
+    assert nothing == 0
 
 
 def test_both_variants_agree_at_any_size(variants):

@@ -55,6 +55,7 @@ def stages(k):
         'first_slopes': lambda: k.first_slopes(one, one, one),
         'fit_local_planes': lambda: k.fit_local_planes(one, one, one, x[1:]),
         'atrous_pass': lambda: k.atrous_pass(x, one, one, 2),
+        'plane_mismatch': lambda: k.plane_mismatch(x, one, one, 2),
         'geodesic_fill': lambda: k.geodesic_fill(one, one, color, number, x),
         'fill_background': lambda: k.fill_background(one, reliable),
         'fill_occluded': lambda: k.fill_occluded(one, reliable, x),

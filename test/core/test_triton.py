@@ -189,6 +189,12 @@ def test_planes_are_smoothed(spacing):
     assert (smoothed != planes).any()
 
 
+@pytest.mark.parametrize('shape', [SHAPE, (3, 5), (1, 9)])
+def test_mismatches_of_planes(shape):
+    planes, m = planes_of(shape=shape)
+    compare('plane_mismatch', planes, m, torch.full(shape, SIGMA), 2)
+
+
 @pytest.mark.parametrize('channels', [1, 3])
 @pytest.mark.parametrize('step', [0.0, 0.02, -0.3])
 def test_warp(channels, step):

@@ -181,14 +181,20 @@ def test_planes_of_pixels_without_a_value_are_cleared(kernels):
     assert (kernels.numpy(planes) == ramp_planes(SHAPE) * kept).all()
 
 
-def test_the_history_fills_wider_holes_than_planes_do():
+def test_the_history_fills_wider_holes_than_planes_do(kernels):
     d = np.full((80, 100), 0.5, np.float32)  # known everywhere, from earlier frames
     measured = np.ones(d.shape, bool)
-    measured[30:50, 30:50] = False
-    assert fillable(d, measured, SIGMA, config(history_width=30)).all()
-    filled = fillable(d, measured, SIGMA, config(history_width=10)) > 0
-    assert (filled == measured).all()
-    assert (fillable(d, measured, SIGMA, config(fill='none')) == measured).all()
+    measured[30:50, 30:50] = measured[:, 80:] = False
+
+    def filled(**values):
+        return run(kernels, kernels.fillable, d, measured, SIGMA, config(**values)) > 0
+    assert filled(history_width=30)[:, :80].all()
+    # of others, and of what goes on to the border, the rim
+    rim = measured.copy()
+    rim[30:50, 30:50], rim[32:48, 32:48] = True, False
+    rim[:, 80:82] = True
+    assert (filled(history_width=10) == rim).all()
+    assert (filled(fill='none') == measured).all()
 
 
 def seen(k, d, scale):
