@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+import math
+
 from numba import njit, prange
 import numpy as np
 
@@ -30,7 +32,7 @@ from graph_depth_refiner.core.jit.simd import (
     spread_run,
     store_run,
 )
-from graph_depth_refiner.core.local_planes import FADE, RADIUS, REACH, RIDGE, TURN, WIDTH
+from graph_depth_refiner.core.local_planes import DISC, FADE, RADIUS, REACH, RIDGE, TURN, WIDTH
 from graph_depth_refiner.core.rows_numba import wide_enough
 
 _RIDGE, _WIDTH = np.float32(RIDGE), np.float32(WIDTH)
@@ -39,6 +41,8 @@ _TURN = np.float32(TURN)
 _STEPS = np.arange(-RADIUS, RADIUS + 1)
 _TABLE = np.exp(-0.5 * (_STEPS[:, None] ** 2 + _STEPS ** 2) / (FADE * RADIUS) ** 2).astype(
     np.float32)
+# pixels of the disc on either side of the middle of each row
+_SIDES = np.array([math.isqrt(DISC - dy * dy) for dy in range(-RADIUS, RADIUS + 1)])
 
 
 def first_slopes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray) -> np.ndarray:
@@ -136,7 +140,7 @@ def _fit(z, w, sigma, slopes, table, planes):
                     * spread_run(table[v, RADIUS])
                 # of the row: the same sums, pixels on both sides taken together
                 row, row_o, row_x, row_xx, row_xo = a, a * off, zero, zero, zero
-                for step in range(1, RADIUS + 1):
+                for step in range(1, _SIDES[v] + 1):
                     left, right, dx = U(middle - U(step)), U(middle + U(step)), np.float32(step)
                     rise, share = ux * spread_run(dx), spread_run(table[v, RADIUS + step])
                     before = load_run(zr, left) - plane + rise
