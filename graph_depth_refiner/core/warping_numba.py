@@ -20,7 +20,6 @@ import numpy as np
 
 from graph_depth_refiner.core.camera import pinhole
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
-from graph_depth_refiner.core.jit.simd import at_most_run, LANES, load_run, spread_run, sum_run
 from graph_depth_refiner.core.warping import CRACK_SHARE, EDGE_ON
 from graph_depth_refiner.frame import Intrinsics
 
@@ -128,21 +127,15 @@ def _close_cracks(depth, warped, frame_count, seen):
     """Close cracks between pixels that something landed on, two of them on opposite sides."""
     height, width = depth.shape
     for y in prange(height):
-        for start in range(0, width, LANES):
-            first = max(0, min(start, width - LANES))
-            if width >= LANES and sum_run(
-                    at_most_run(load_run(depth[y], U(first)), spread_run(ZERO))) <= ZERO:
+        for x in range(width):
+            if depth[y, x] > ZERO:
                 continue
-            for x in range(first, min(first + LANES, width)):
-                if depth[y, x] > ZERO:
-                    continue
-                if _between(depth, y, x):
-                    _close_crack(depth, y, x, warped, frame_count, seen)
-                else:
-                    warped[0, y, x] = warped[1, y, x] = warped[2, y, x] = ZERO
-                    frame_count[y, x] = ZERO
-                    for c in range(seen.shape[0]):
-                        seen[c, y, x] = 0
+            if _between(depth, y, x):
+                _close_crack(depth, y, x, warped, frame_count, seen)
+            else:
+                warped[0, y, x] = warped[1, y, x] = warped[2, y, x] = frame_count[y, x] = ZERO
+                for c in range(seen.shape[0]):
+                    seen[c, y, x] = 0
 
 
 @njit(**INLINE)
