@@ -118,7 +118,7 @@ def fit_local_planes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray, slope
 @njit(parallel=True, **FUSED)
 def _fit(z, w, sigma, slopes, table, planes):
     height, width = sigma.shape
-    zero, one = spread_run(ZERO), spread_run(ONE)
+    zero = spread_run(ZERO)
     for y in prange(height):
         for start in range(0, width, LANES):
             first = min(start, width - LANES)

@@ -110,8 +110,8 @@ def store_bytes(typing, row, index, values):
     """Write a run of whole numbers from 0 to 127 to a contiguous row of uint8."""
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        whole = builder.trunc(builder.fptosi(
-            arguments[2], ir.VectorType(ir.IntType(32), LANES)), ir.VectorType(ir.IntType(8), LANES))
+        whole = builder.fptosi(arguments[2], ir.VectorType(ir.IntType(32), LANES))
+        whole = builder.trunc(whole, ir.VectorType(ir.IntType(8), LANES))
         place = builder.bitcast(builder.gep(data, [arguments[1]]), whole.type.as_pointer())
         builder.store(whole, place, align=1)
         return context.get_dummy_value()
