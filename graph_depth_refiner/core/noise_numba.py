@@ -64,7 +64,8 @@ def learn_noise(model: NoiseModel, d: np.ndarray, m: np.ndarray, history: np.nda
         np.float32(gate), step, samples)
     if same > REPEATED * both:
         return model  # the same frame again, as slow cameras send it, tells nothing
-    return learn(model, *samples[:, :count], bins=binned)
+    d, residual, behind = samples[:, :count]
+    return learn(model, d, residual, behind, binned)
 
 
 @njit(**EXACT)

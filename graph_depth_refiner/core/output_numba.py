@@ -59,8 +59,10 @@ def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.n
               np.float32(CORRECTED_UNITS * noise[1]), camera,
               np.float32(limits[0]), np.float32(limits[1]), depth, normals, confidence,
               provenance)
-    return tuple(np.ascontiguousarray(one[:, :columns])
-                 for one in (depth, normals, confidence, provenance))
+    if columns < d.shape[1]:
+        depth, normals, confidence, provenance = (
+            one[:, :columns].copy() for one in (depth, normals, confidence, provenance))
+    return depth, normals, confidence, provenance
 
 
 @njit(parallel=True, **FUSED)
