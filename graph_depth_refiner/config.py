@@ -365,7 +365,7 @@ class Solver(Group):
     mode: str = tunable(
         'realtime', 'A fixed number of steps, or on until the energy settles',
         choices=('realtime', 'converged'))
-    iterations: int = tunable(5, 'Solver steps per frame in realtime mode', low=0, high=100000)
+    iterations: int = tunable(4, 'Solver steps per frame in realtime mode', low=0, high=100000)
     max_iterations: int = tunable(
         8000, 'Most solver steps per level in converged mode', low=1, high=1000000)
     tolerance: float = tunable(
@@ -376,11 +376,11 @@ class Solver(Group):
     levels: int = tunable(1, 'Levels L of the pyramid, from coarse to fine', low=1, high=8)
     level_ratio: int = tunable(2, 'Ratio r of the sides of two levels', low=2, high=8)
     learning_rate: float = tunable(
-        1.4, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
+        1.6, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
     slope_rate: float = tunable(
         0.05, 'Step of the slopes as a share of that of d', unit='1/px', low=0.0, high=10.0)
     rate_decay: float = tunable(
-        0.1, 'Last step of a frame as a share of its first, geometric between',
+        0.15, 'Last step of a frame as a share of its first, geometric between',
         low=1e-6, high=1.0)
     time_budget_ms: float = tunable(
         0.0, 'The solver stops once the refinement of a frame has taken this long; 0 is no limit',

@@ -115,12 +115,12 @@ def taken(state: State) -> torch.Tensor:
     return state.taken
 
 
-def energy(state: State, x: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the energy in the scale of the input, of other planes x if given."""
+def energy(state: State, x: torch.Tensor | None = None, every: int = 1) -> torch.Tensor:
+    """Return the energy in the scale of the input, of other planes x if given; see `_energy`."""
     terms = state.terms
     z = state.z if x is None else x / state.unit
     return state.unit * _energy(
-        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser)
+        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser, every)
 
 
 def planes(state: State) -> torch.Tensor:

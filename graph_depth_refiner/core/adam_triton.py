@@ -107,16 +107,16 @@ def taken(state: State) -> torch.Tensor:
     return state.failed[0].clamp(max=state.done)
 
 
-def energy(state: State, x: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the energy in the scale of the input, of other planes x if given."""
+def energy(state: State, x: torch.Tensor | None = None, every: int = 1) -> torch.Tensor:
+    """Return the energy in the scale of the input, of other planes x if given, by n-th rows."""
     z = _standing(state) if x is None else x / state.unit
     height, width = state.d.shape
     parts = state.d.new_empty(programs(height * width))
     kind = REGULARISERS.index(state.terms.regulariser)
     launch(energy_kernel, len(parts), z, state.w, state.d, state.m, parts, state.terms.lam,
-           state.terms.alpha, height, width, reach=window_of(len(state.w)) // 2, kind=kind,
+           state.terms.alpha, height, width, every, reach=window_of(len(state.w)) // 2, kind=kind,
            block=BLOCK)
-    return state.unit * parts.sum()
+    return state.unit * parts.sum() * (height / len(range(every // 2, height, every)))
 
 
 def planes(state: State) -> torch.Tensor:
@@ -268,10 +268,10 @@ def _moved(g, value, first, second, rate, unbias, place, valid, new):
     return valid & ~(tl.abs(moved) < float('inf'))  # also where it is not a number
 
 
-@triton.jit(do_not_specialize=['height', 'width'])
-def energy_kernel(z, w, data, m, parts, lam, alpha, height, width, reach: tl.constexpr,
+@triton.jit(do_not_specialize=['height', 'width', 'every'])
+def energy_kernel(z, w, data, m, parts, lam, alpha, height, width, every, reach: tl.constexpr,
                   kind: tl.constexpr, block: tl.constexpr):
-    """Write the energy of the pixels of every program."""
+    """Write the energy of the pixels of every program, in every n-th row."""
     size = height * width
     place = tl.program_id(0) * block + tl.arange(0, block)
     valid = place < size
@@ -304,4 +304,5 @@ def energy_kernel(z, w, data, m, parts, lam, alpha, height, width, reach: tl.con
     e = d - tl.load(data + place, mask=valid, other=0.0)
     total = tl.load(m + place, mask=valid, other=0.0) * _norm(e * e, _SMOOTHING)
     total += lam * (residuals + alpha * slopes)
-    tl.store(parts + tl.program_id(0), tl.sum(tl.where(valid, total, 0.0), axis=0))
+    counts = valid & (y % every == every // 2)
+    tl.store(parts + tl.program_id(0), tl.sum(tl.where(counts, total, 0.0), axis=0))

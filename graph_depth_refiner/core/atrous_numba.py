@@ -34,12 +34,13 @@ from graph_depth_refiner.core.jit.simd import (
     LANES,
     less_run,
     load_run,
+    most_run,
     spread_run,
     store_run,
 )
+from graph_depth_refiner.core.rows_numba import wide_enough
 
 _NOTHING, _HALF_ROOT = np.float32(1e-12), np.float32(0.5 ** 0.5)
-_SIZE = 2 * RADIUS + 1
 _STEPS = np.arange(-RADIUS, RADIUS + 1)
 _TABLE = np.exp(-0.5 * (_STEPS[:, None] ** 2 + _STEPS ** 2) / FADE ** 2).astype(np.float32)
 
@@ -52,66 +53,103 @@ def atrous_pass(planes: np.ndarray, weight: np.ndarray, width: np.ndarray, spaci
     weight, H W, is 0 where a plane stays as it is; width, H W, the inverse depth beyond which
     a pixel is of another surface.
     """
-    height, columns = weight.shape
-    wide, reach = -(-columns // LANES) * LANES, RADIUS * spacing
-    padded = np.zeros((5, height + 2 * reach, wide + 2 * reach), np.float32)
-    inside = padded[:, reach:reach + height, reach:reach + columns]
+    columns = weight.shape[1]
+    planes, weight, width = wide_enough(planes, weight, width)
+    (height, wide), reach = weight.shape, RADIUS * spacing
+    padded = np.empty((4, height + 2 * reach, wide + 2 * reach), np.float32)
+    for part in (np.s_[:reach], np.s_[-reach:]):
+        padded[:, part] = padded[:, :, part] = 0
+    inside = padded[:, reach:reach + height, reach:reach + wide]
     inside[:3], inside[3] = planes, weight
-    inside[4] = ONE / np.maximum(width, _NOTHING)
     smooth = np.empty((3, height, wide), np.float32)
-    _pass(padded, spacing, _TABLE, smooth)
+    _pass(padded, width, spacing, _TABLE, smooth)
     return np.ascontiguousarray(smooth[:, :, :columns])
 
 
 @njit(parallel=True, **FUSED)
-def _pass(padded, spacing, table, smooth):
-    height, wide = smooth.shape[1:]
-    reach = RADIUS * spacing
-    zero, one = spread_run(ZERO), spread_run(ONE)
-    ridge = spread_run(np.float32(RIDGE * spacing * spacing))
+def _pass(padded, width, spacing, table, smooth):
+    height, wide = width.shape
+    reach, apart = RADIUS * spacing, np.float32(spacing)
+    zero = spread_run(ZERO)
     for y in prange(height):
-        for first in range(0, wide, LANES):
-            at = U(first + reach)
+        for start in range(0, wide, LANES):
+            first = min(start, wide - LANES)
+            x, at = U(first), U(first + reach)
             here = load_run(padded[0, y + reach], at)
-            ux, uy = load_run(padded[1, y + reach], at), load_run(padded[2, y + reach], at)
-            own, inverse = load_run(padded[3, y + reach], at), load_run(padded[4, y + reach], at)
-            n, full, sx, sy, sd = zero, zero, zero, zero, zero
-            sxx, sxy, syy, sxd, syd = zero, zero, zero, zero, zero
-            for v in range(_SIZE):
+            # slopes and sums in spacings, not pixels
+            ux = spread_run(apart) * load_run(padded[1, y + reach], at)
+            uy = spread_run(apart) * load_run(padded[2, y + reach], at)
+            inverse = inverse_run(most_run(load_run(width[y], x), spread_run(_NOTHING)))
+            inverse = inverse * inverse
+            # sums of weights, offsets, and what is off the own plane
+            n, full, sx, sy, so = zero, zero, zero, zero, zero
+            sxx, sxy, syy, sxo, syo = zero, zero, zero, zero, zero
+            for v in range(2 * RADIUS + 1):
+                dy = spread_run(np.float32(v - RADIUS))
                 row = y + v * spacing
-                dy = spread_run(np.float32((v - RADIUS) * spacing))
-                for u in range(_SIZE):
-                    x = U(first + u * spacing)
-                    dx = spread_run(np.float32((u - RADIUS) * spacing))
-                    off = load_run(padded[0, row], x) - here
-                    e = (off - ux * dx - uy * dy) * inverse
-                    f = (off - load_run(padded[1, row], x) * dx
-                         - load_run(padded[2, row], x) * dy) * inverse
-                    e, f = e * e, f * f
-                    a = one - choose_run(less_run(e, f), f, e)
-                    a = choose_run(less_run(zero, a), a, zero)
-                    w = load_run(padded[3, row], x) * spread_run(table[v, u])
-                    full = full + w
-                    a = a * a * w
-                    ax, ay, ad = a * dx, a * dy, a * off
-                    n, sx, sy, sd = n + a, sx + ax, sy + ay, sd + ad
-                    sxx, sxy, syy = sxx + ax * dx, sxy + ax * dy, syy + ay * dy
-                    sxd, syd = sxd + ad * dx, syd + ad * dy
+                zr, wr = padded[0, row], padded[3, row]
+                plane = here + uy * dy
+                fall = spread_run(apart) * dy
+                off = load_run(zr, at) - plane
+                back = load_run(zr, at) - here - load_run(padded[2, row], at) * fall
+                all_n = load_run(wr, at) * spread_run(table[v, RADIUS])
+                row_n = _closeness(off, back, inverse) * all_n
+                # of the row: the same sums, pixels on both sides taken together
+                row_o, row_x, row_xx, row_xo = row_n * off, zero, zero, zero
+                for step in range(1, RADIUS + 1):
+                    away = U(step * spacing)
+                    dx, share = np.float32(step), spread_run(table[v, RADIUS + step])
+                    left, right = at - away, at + away
+                    before, w = _off(padded, row, left, plane, here, ux, fall, -dx, apart)
+                    a = load_run(wr, left) * share
+                    b = load_run(wr, right) * share
+                    all_n = all_n + (a + b)
+                    a = a * _closeness(before, w, inverse)
+                    after, w = _off(padded, row, right, plane, here, ux, fall, dx, apart)
+                    b = b * _closeness(after, w, inverse)
+                    ao, bo = a * before, b * after
+                    row_n, row_o = row_n + (a + b), row_o + (ao + bo)
+                    row_x = row_x + spread_run(dx) * (b - a)
+                    row_xx = row_xx + spread_run(dx * dx) * (a + b)
+                    row_xo = row_xo + spread_run(dx) * (bo - ao)
+                full = full + all_n
+                n, sx, so, sxx, sxo = n + row_n, sx + row_x, so + row_o, sxx + row_xx, sxo + row_xo
+                sy, sxy, syo = sy + dy * row_n, sxy + dy * row_x, syo + dy * row_o
+                syy = syy + dy * dy * row_n
             share = inverse_run(n + spread_run(_NOTHING))
-            mx, my, md = sx * share, sy * share, sd * share
+            mx, my, mo = sx * share, sy * share, so * share
+            ridge = spread_run(np.float32(RIDGE))
             xx, yy = sxx * share - mx * mx + ridge, syy * share - my * my + ridge
             xy = sxy * share - mx * my
-            xd = sxd * share - mx * md + ridge * ux
-            yd = syd * share - my * md + ridge * uy
+            xo, yo = sxo * share - mx * mo, syo * share - my * mo
             scale = inverse_run(xx * yy - xy * xy)
-            px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
+            # what the slopes change by
+            px, py = (xo * yy - yo * xy) * scale, (yo * xx - xo * xy) * scale
             counts = n * inverse_run(full + spread_run(_NOTHING))
-            counts = choose_run(less_run(zero, own), counts, zero)
+            own = less_run(zero, load_run(padded[3, y + reach], at))
+            counts = choose_run(own, counts, zero)
             value, slope = _rising(counts, VALUE_SHARE), _rising(counts, SLOPE_SHARE)
-            x = U(first)
-            store_run(smooth[0, y], x, here + value * (md - px * mx - py * my))
-            store_run(smooth[1, y], x, ux + slope * (px - ux))
-            store_run(smooth[2, y], x, uy + slope * (py - uy))
+            per_pixel = slope * spread_run(ONE / apart)
+            store_run(smooth[0, y], x, here + value * (mo - px * mx - py * my))
+            store_run(smooth[1, y], x, load_run(padded[1, y + reach], at) + per_pixel * px)
+            store_run(smooth[2, y], x, load_run(padded[2, y + reach], at) + per_pixel * py)
+
+
+@njit(**INLINE)
+def _off(padded, row, at, plane, here, ux, fall, dx, apart):
+    """Return what samples of a row are off the plane of the centre, and it off theirs."""
+    value, rise = load_run(padded[0, row], at), spread_run(dx)
+    back = value - here - load_run(padded[1, row], at) * spread_run(dx * apart) \
+        - load_run(padded[2, row], at) * fall
+    return value - plane - ux * rise, back
+
+
+@njit(**INLINE)
+def _closeness(off, back, inverse):
+    """Return Tukey's biweight of the worse of both; `inverse` is of its squared width."""
+    a = spread_run(ONE) - most_run(off * off, back * back) * inverse
+    a = most_run(a, spread_run(ZERO))
+    return a * a
 
 
 @njit(**INLINE)

@@ -29,7 +29,7 @@ from __future__ import annotations
 REGULARISERS = ('planar', 'nltgv', 'neighbourhood')
 # A norm |v| is minimised as sqrt(|v|^2 + s^2) - s, so that its gradient exists at 0 and is 0
 # there; s in noise units, and in noise units per pixel for slopes. Each is about the last step
-# of a frame, 0.12 to 0.14 and 0.006 to 0.012: with less, ADAM steps over the minimum to and fro,
+# of a frame, 0.12 to 0.24 and 0.006 to 0.012: with less, ADAM steps over the minimum to and fro,
 # and grows what rounding leaves by some ten times a step.
 SMOOTHING = 0.1
 SLOPE_SMOOTHING = 1e-2

@@ -24,9 +24,10 @@ from graph_depth_refiner.core.energy import SLOPE_SMOOTHING, SMOOTHING
 from graph_depth_refiner.core.patch_graph import offsets, window_of
 
 
-def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> torch.Tensor:
-    """Return the energy of the planes."""
-    data = (m * norm((z[0] - d).square())).sum()
+def energy(z, w, d, m, lam: float, alpha: float, regulariser: str, every: int = 1
+           ) -> torch.Tensor:
+    """Return the energy of the planes, by every n-th row."""
+    data = m * norm((z[0] - d).square())
     residual, slope = torch.zeros_like(d), torch.zeros_like(d)  # H W
     for o, dy, dx, other in neighbours(z, w):
         r = other[0] - z[0] - z[1] * dx - z[2] * dy
@@ -43,7 +44,9 @@ def energy(z, w, d, m, lam: float, alpha: float, regulariser: str) -> torch.Tens
         residual = norm(residual)
     if regulariser == 'neighbourhood':
         slope = norm(slope, SLOPE_SMOOTHING)
-    return data + lam * (residual.sum() + alpha * slope.sum())
+    rows = slice(every // 2, None, every)
+    data, residual, slope = (part[rows].sum() for part in (data, residual, slope))
+    return (data + lam * (residual + alpha * slope)) * (len(d) / len(d[rows]))
 
 
 def gradient(z, w, back, d, m, lam: float, alpha: float, regulariser: str) -> torch.Tensor:

@@ -29,6 +29,8 @@ from graph_depth_refiner.frame import Intrinsics
 TILE = 14  # pixels of the halved image; the best corner of every tile is followed
 CORNER = 3  # pixels of it, side of the window a corner must show in
 WINDOW, LEVELS = 15, 4  # side of the window that is followed, and levels of the pyramid above
+# pixels, shorter side of images that are followed at half their size, at half the price
+LARGE, HALVED_WINDOW = 200, 11
 # what is found is only where a search begins: so many steps, and pixels of a step that end them
 SETTLED = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 8, 0.05)
 CLOSE = 1.5  # pixels by which a corner may be off the motion it belongs to
@@ -49,9 +51,14 @@ def estimate_pose_pnp(before: np.ndarray, now: np.ndarray, d: np.ndarray,
     images = [(image * np.float32(255)).astype(np.uint8) for image in (before, now)]
     x, y = corners(images[0])
     start = np.stack([x, y], axis=-1).astype(np.float32)  # N 2
+    scale, window, levels = 1, WINDOW, LEVELS
+    if min(before.shape) >= LARGE:
+        scale, window, levels = 2, HALVED_WINDOW, LEVELS - 1
+        images = [halved(one) for one in images]
     end, found, _ = cv2.calcOpticalFlowPyrLK(
-        images[0], images[1], start, start.copy(), winSize=(WINDOW, WINDOW), maxLevel=LEVELS,
-        criteria=SETTLED)
+        images[0], images[1], start / scale, start / scale, winSize=(window, window),
+        maxLevel=levels, criteria=SETTLED)
+    end *= scale  # of halved images off by half a pixel, as the start is
     known = (found[:, 0] > 0) & (d[y, x] > 0)
     if np.count_nonzero(known) < LEAST:
         return None
@@ -75,10 +82,15 @@ def estimate_pose_pnp(before: np.ndarray, now: np.ndarray, d: np.ndarray,
 
 def corners(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return column and row of the best corner of every tile of an image, H W uint8."""
-    small = cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+    small = halved(image)
     rows, columns = (side // TILE for side in small.shape)
     score = cv2.cornerMinEigenVal(small, CORNER)[:rows * TILE, :columns * TILE]
     tiles = score.reshape(rows, TILE, columns, TILE).swapaxes(1, 2).reshape(-1, TILE * TILE)
     best, tile = tiles.argmax(axis=1), np.arange(rows * columns)
     return (2 * (tile % columns * TILE + best % TILE),
             2 * (tile // columns * TILE + best // TILE))
+
+
+def halved(image: np.ndarray) -> np.ndarray:
+    """Return an image, H W, of half its size, by averages."""
+    return cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)

@@ -111,13 +111,13 @@ def taken(state: State) -> int:
     return state.taken
 
 
-def energy(state: State, x: np.ndarray | None = None) -> float:
-    """Return the energy in the scale of the input, of other planes x if given."""
+def energy(state: State, x: np.ndarray | None = None, every: int = 1) -> float:
+    """Return the energy in the scale of the input, of other planes x if given; see `_energy`."""
     terms = state.terms
     r = (state.z_.shape[1] - len(state.d)) // 2
     z = state.z_ if x is None else with_margin(wide_enough(x)[0], state.unit, r)
     return state.unit * _energy(
-        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser)
+        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser, every)
 
 
 def planes(state: State) -> np.ndarray:

@@ -146,12 +146,12 @@ def taken(state: State) -> int:
     return state.taken
 
 
-def energy(state: State, x: torch.Tensor | None = None) -> float:
-    """Return the energy in the scale of the input, of other planes x if given."""
+def energy(state: State, x: torch.Tensor | None = None, every: int = 1) -> float:
+    """Return the energy in the scale of the input, of other planes x if given; see `_energy`."""
     terms = state.terms
     z = state.z if x is None else x / state.unit
     return state.unit * float(_energy(
-        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser))
+        z, state.w, state.d, state.m, terms.lam, terms.alpha, terms.regulariser, every))
 
 
 def planes(state: State) -> torch.Tensor:

@@ -67,7 +67,7 @@ class Adam(Protocol):
 
     def taken(self, state: Any) -> Any: ...
 
-    def energy(self, state: Any, x: Array | None = None) -> Number: ...
+    def energy(self, state: Any, x: Array | None = None, every: int = 1) -> Number: ...
 
     def planes(self, state: Any) -> Array: ...
 
@@ -85,7 +85,7 @@ class Irls(Protocol):
 
     def taken(self, state: Any) -> Any: ...
 
-    def energy(self, state: Any, x: Array | None = None) -> Number: ...
+    def energy(self, state: Any, x: Array | None = None, every: int = 1) -> Number: ...
 
     def planes(self, state: Any) -> Array: ...
 
@@ -215,6 +215,7 @@ def numba_kernels() -> Kernels:
         patch_graph_numba,
         slope_fit_numba,
         statistics,
+        statistics_numba,
         temporal,
         temporal_numba,
         upsampling,
@@ -242,11 +243,11 @@ def numba_kernels() -> Kernels:
         where=np.where,
         either=lambda condition, one, other: one() if condition else other(),
         smaller=min,
-        positive_median=statistics.positive_median,
+        positive_median=statistics_numba.positive_median,
         known_median=statistics.known_median,
         fused_unit=noise.fused_unit,
         known_sigma=noise_numba.known_sigma,
-        learn_noise=partial(noise.learn_noise, order=noise_numba.rising_order),
+        learn_noise=noise_numba.learn_noise,
         merge_blocks=downsampling_numba.merge_blocks,
         upsample_planes=upsampling_numba.upsample_planes,
         predict_by_color=guided_upsampling_numba.predict_by_color,

@@ -28,13 +28,14 @@ from graph_depth_refiner.core.atrous import smooth_planes
 from graph_depth_refiner.core.downsampling import Guide, Level
 from graph_depth_refiner.core.kernels import Array, Kernels
 
-RADIUS = 3  # pixels, of the windows
+RADIUS = 3  # pixels, of the windows,
+DISC = 13  # square pixels: what is farther, in the corners, hardly counts and is left out
 REACH = 3  # pixels to either side that the first slopes are taken over
 TURN = 2.0  # standard deviations per pixel by which the slopes of both sides may differ
 WIDTH = 6.0  # standard deviations beyond which a pixel is of another surface
 SLOPE_WIDTH = 12.0  # the same for the last fit of slopes
 RIDGE = 0.05  # pixels^2, keeps slopes finite where few pixels are close
-FADE = 0.5  # of the radius: standard deviation of the weight by distance
+FADE = 0.52  # of the radius: standard deviation of the weight by distance
 FILLED_WEIGHT = 0.1  # frames that a filled value counts for
 
 

@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+import math
+
 from numba import njit, prange
 import numpy as np
 
@@ -26,17 +28,21 @@ from graph_depth_refiner.core.jit.simd import (
     LANES,
     less_run,
     load_run,
+    most_run,
     spread_run,
     store_run,
 )
-from graph_depth_refiner.core.local_planes import FADE, RADIUS, REACH, RIDGE, TURN, WIDTH
+from graph_depth_refiner.core.local_planes import DISC, FADE, RADIUS, REACH, RIDGE, TURN, WIDTH
+from graph_depth_refiner.core.rows_numba import wide_enough
 
-_RIDGE = np.float32(RIDGE)
+_RIDGE, _WIDTH = np.float32(RIDGE), np.float32(WIDTH)
 _NOTHING = np.float32(1e-12)
 _TURN = np.float32(TURN)
 _STEPS = np.arange(-RADIUS, RADIUS + 1)
 _TABLE = np.exp(-0.5 * (_STEPS[:, None] ** 2 + _STEPS ** 2) / (FADE * RADIUS) ** 2).astype(
     np.float32)
+# pixels of the disc on either side of the middle of each row
+_SIDES = np.array([math.isqrt(DISC - dy * dy) for dy in range(-RADIUS, RADIUS + 1)])
 
 
 def first_slopes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray) -> np.ndarray:
@@ -98,57 +104,74 @@ def _slope_of_side(z, w, y, first, axis, way):
 def fit_local_planes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray, slopes: np.ndarray
                      ) -> np.ndarray:
     """Return the plane, 3 H W, fitted around every pixel whose weight is not 0."""
-    height, columns = d.shape
-    padded, wide = _padded(d, weight, RADIUS)
-    start = np.zeros((3, height, wide), np.float32)
-    start[:2, :, :columns] = slopes
-    start[2, :, :columns] = np.float32(1 / WIDTH) / np.maximum(sigma, _NOTHING)
-    planes = np.empty((3, height, wide), np.float32)
-    _fit(padded[0], padded[1], start, _TABLE, planes)
+    columns = d.shape[1]
+    d, weight, sigma, slopes = wide_enough(d, weight, sigma, slopes)
+    height, width = d.shape
+    padded = np.zeros((2, height + 2 * RADIUS, width + 2 * RADIUS), np.float32)
+    inside = padded[:, RADIUS:RADIUS + height, RADIUS:RADIUS + width]
+    inside[0], inside[1] = d, weight
+    planes = np.empty((3, height, width), np.float32)
+    _fit(padded[0], padded[1], sigma, slopes, _TABLE, planes)
     return np.ascontiguousarray(planes[:, :, :columns])
 
 
 @njit(parallel=True, **FUSED)
-def _fit(z, w, start, table, planes):
-    height, wide = planes.shape[1:]
-    radius = (z.shape[0] - height) // 2
-    size = 2 * radius + 1
-    zero, one = spread_run(ZERO), spread_run(np.float32(1))
+def _fit(z, w, sigma, slopes, table, planes):
+    height, width = sigma.shape
+    zero = spread_run(ZERO)
     for y in prange(height):
-        own, own_weight = z[y + radius], w[y + radius]
-        for first in range(0, wide, LANES):
-            x = U(first)
-            here = load_run(own, U(first + radius))
-            ux, uy, inverse = (
-                load_run(start[0, y], x), load_run(start[1, y], x), load_run(start[2, y], x))
-            n, sx, sy, sd = zero, zero, zero, zero
-            sxx, sxy, syy, sxd, syd = zero, zero, zero, zero, zero
-            for v in range(size):
-                dy = np.float32(v - radius)
+        for start in range(0, width, LANES):
+            first = min(start, width - LANES)
+            x, middle = U(first), U(first + RADIUS)
+            here = load_run(z[y + RADIUS], middle)
+            ux, uy = load_run(slopes[0, y], x), load_run(slopes[1, y], x)
+            inverse = inverse_run(
+                spread_run(_WIDTH) * most_run(load_run(sigma[y], x), spread_run(_NOTHING)))
+            inverse = inverse * inverse
+            # sums of weights, offsets, and what is off the own plane
+            n, sx, sy, so = zero, zero, zero, zero
+            sxx, sxy, syy, sxo, syo = zero, zero, zero, zero, zero
+            for v in range(2 * RADIUS + 1):
+                dy = spread_run(np.float32(v - RADIUS))
                 zr, wr = z[y + v], w[y + v]
-                rise = uy * spread_run(dy)
-                for u in range(size):
-                    dx = np.float32(u - radius)
-                    off = load_run(zr, U(first + u)) - here
-                    e = (off - rise - ux * spread_run(dx)) * inverse
-                    a = one - e * e
-                    a = choose_run(less_run(zero, a), a, zero)
-                    a = a * a * load_run(wr, U(first + u)) * spread_run(table[v, u])
-                    ax, ay, ad = a * spread_run(dx), a * spread_run(dy), a * off
-                    n, sx, sy, sd = n + a, sx + ax, sy + ay, sd + ad
-                    sxx, sxy, syy = (
-                        sxx + ax * spread_run(dx), sxy + ax * spread_run(dy),
-                        syy + ay * spread_run(dy))
-                    sxd, syd = sxd + ad * spread_run(dx), syd + ad * spread_run(dy)
+                plane = here + uy * dy
+                off = load_run(zr, middle) - plane
+                a = _closeness(off, inverse) * load_run(wr, middle) \
+                    * spread_run(table[v, RADIUS])
+                # of the row: the same sums, pixels on both sides taken together
+                row, row_o, row_x, row_xx, row_xo = a, a * off, zero, zero, zero
+                for step in range(1, _SIDES[v] + 1):
+                    left, right, dx = U(middle - U(step)), U(middle + U(step)), np.float32(step)
+                    rise, share = ux * spread_run(dx), spread_run(table[v, RADIUS + step])
+                    before = load_run(zr, left) - plane + rise
+                    after = load_run(zr, right) - plane - rise
+                    a = _closeness(before, inverse) * load_run(wr, left) * share
+                    b = _closeness(after, inverse) * load_run(wr, right) * share
+                    ao, bo = a * before, b * after
+                    row, row_o = row + (a + b), row_o + (ao + bo)
+                    row_x = row_x + spread_run(dx) * (b - a)
+                    row_xx = row_xx + spread_run(dx * dx) * (a + b)
+                    row_xo = row_xo + spread_run(dx) * (bo - ao)
+                n, sx, so, sxx, sxo = n + row, sx + row_x, so + row_o, sxx + row_xx, sxo + row_xo
+                sy, sxy, syo = sy + dy * row, sxy + dy * row_x, syo + dy * row_o
+                syy = syy + dy * dy * row
             share = inverse_run(n + spread_run(_NOTHING))
-            mx, my, md = sx * share, sy * share, sd * share
-            xx, yy = (sxx * share - mx * mx + spread_run(_RIDGE),
-                      syy * share - my * my + spread_run(_RIDGE))
-            xy = sxy * share - mx * my
-            xd, yd = sxd * share - mx * md, syd * share - my * md
+            mx, my, mo = sx * share, sy * share, so * share
+            xx, yy, xy = sxx * share - mx * mx, syy * share - my * my, sxy * share - mx * my
+            xd = sxo * share - mx * mo + ux * xx + uy * xy
+            yd = syo * share - my * mo + ux * xy + uy * yy
+            xx, yy = xx + spread_run(_RIDGE), yy + spread_run(_RIDGE)
             scale = inverse_run(xx * yy - xy * xy)
             px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
-            known = less_run(zero, load_run(own_weight, U(first + radius)))
-            store_run(planes[0, y], x, choose_run(known, here + md - px * mx - py * my, zero))
+            known = less_run(zero, load_run(w[y + RADIUS], middle))
+            value = here + mo - (px - ux) * mx - (py - uy) * my
+            store_run(planes[0, y], x, choose_run(known, value, zero))
             store_run(planes[1, y], x, choose_run(known, px, zero))
             store_run(planes[2, y], x, choose_run(known, py, zero))
+
+
+@njit(**INLINE)
+def _closeness(off, inverse):
+    """Return Tukey's biweight of what is off a plane; `inverse` is of its squared width."""
+    a = most_run(spread_run(ONE) - off * off * inverse, spread_run(ZERO))
+    return a * a

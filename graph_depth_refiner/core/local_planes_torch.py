@@ -61,6 +61,8 @@ def fit_local_planes(d: torch.Tensor, weight: torch.Tensor, sigma: torch.Tensor,
     steps = range(-stage.RADIUS, stage.RADIUS + 1)
     for dy in steps:
         for dx in steps:
+            if dy * dy + dx * dx > stage.DISC:
+                continue
             near = math.exp(-0.5 * (dy * dy + dx * dx) / (stage.FADE * stage.RADIUS) ** 2)
             off = neighbour(d, dy, dx) - d
             error = (off - uy * dy - ux * dx) * inverse

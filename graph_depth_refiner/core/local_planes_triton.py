@@ -26,6 +26,7 @@ _NOTHING = tl.constexpr(1e-12)
 _RADIUS, _REACH = tl.constexpr(stage.RADIUS), tl.constexpr(stage.REACH)
 _TURN, _WIDTH, _RIDGE = (
     tl.constexpr(one) for one in (stage.TURN, stage.WIDTH, stage.RIDGE))
+_DISC = tl.constexpr(stage.DISC)
 _FADE = tl.constexpr(-0.5 / (stage.FADE * stage.RADIUS) ** 2)
 
 
@@ -108,7 +109,8 @@ def fit_kernel(data, weight, sigma, slopes, planes, height, width, block: tl.con
             off = tl.load(data + other, mask=inside, other=0.0) - d
             error = (off - uy * dy - ux * dx) * inverse
             a = tl.maximum(1.0 - error * error, 0.0)
-            near = tl.exp((1.0 * (dy * dy + dx * dx)) * _FADE)
+            squared = dy * dy + dx * dx
+            near = tl.where(squared <= _DISC, tl.exp(1.0 * squared * _FADE), 0.0)
             a = a * a * tl.load(weight + other, mask=inside, other=0.0) * near
             n += a
             sx += a * dx

@@ -39,6 +39,7 @@ ROUNDING = 1e-3
 # Fitted planes are no minimum of the energy. Without a history theirs is up to 1.2 times that of
 # the measurement (0.4 to 0.7 with one); beyond this they do not fit the data.
 FITTED = 1.5
+SAMPLED_ROWS = 60  # rows, or more, whose energy tells which planes are better
 HEAVIEST = 4.0  # times the weight of the typical pixel, at most
 
 
@@ -151,13 +152,14 @@ def _solution(k, solver, state, start, raw, status, memory) -> Solution:
     steps without a memory may go uphill; where too few of them follow, or none, the lower one
     of start and end is the result, and the stream goes on.
     """
-    energy, worst = solver.energy(state), solver.energy(state, raw)
+    every = max(1, raw.shape[1] // SAMPLED_ROWS)
+    energy, worst = solver.energy(state, None, every), solver.energy(state, raw, every)
     highest = worst + ROUNDING * state.unit * raw.shape[1] * raw.shape[2]
 
     end = solver.planes(state), solver.taken(state), energy
 
     def lower() -> tuple:
-        begun = solver.energy(state, start)
+        begun = solver.energy(state, start, every)
         best = k.either(energy <= begun, lambda: end, lambda: (start, 0, begun))
         worse = best[-1] > FITTED * highest
         return *k.either(worse, lambda: (raw, 0, worst), lambda: best), worse

@@ -36,10 +36,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from graph_depth_refiner.core.kernels import Array, Number
-from graph_depth_refiner.core.statistics import positive_median, subsample, upper_median
+from graph_depth_refiner.core.statistics import positive_median, upper_median
 from graph_depth_refiner.frame import Intrinsics
 
-Order = Callable[[np.ndarray], np.ndarray]
+# of inverse depth, residuals and frames: see `binned`
+Bins = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, np.ndarray, np.ndarray]]
 
 # Times the spread about planes in small windows: what the correlated part of the noise hides
 # from them; measured .34 against .09 % on a D400 at rest, 1 to 2 on other sensors.
@@ -124,26 +125,8 @@ def first_model(sensor: str, d: np.ndarray, intrinsics: Intrinsics) -> NoiseMode
     return NoiseModel(floor, share, independent, fixed=fixed)
 
 
-def rising_order(values: np.ndarray) -> np.ndarray:
-    """Return the places of N values in rising order, equal ones as they come."""
-    return np.argsort(values, kind='stable')
-
-
-def learn_noise(model: NoiseModel, d: np.ndarray, m: np.ndarray, history: np.ndarray,
-                frames: np.ndarray, gate: float, order: Order = rising_order) -> NoiseModel:
-    """Return the model after the residuals of some pixels, H W, of those within the gate."""
-    d, m, old, behind = (subsample(one, SAMPLES) for one in (d, m, history, frames))
-    both = (m > 0) & (behind > 0) & (old > 0)
-    d, residual, behind = d[both], (d - old)[both], behind[both]
-    if np.count_nonzero(np.abs(residual) <= SAME * d) > REPEATED * d.size:
-        return model  # the same frame again, as slow cameras send it, tells nothing
-    sigma = (model.floor + model.share * d) * np.sqrt(1 + 1 / np.maximum(behind, 1))
-    near = np.abs(residual) <= gate * sigma
-    return learn(model, d[near], residual[near], behind[near], order)
-
-
 def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.ndarray,
-          order: Order = rising_order) -> NoiseModel:
+          bins: Bins | None = None) -> NoiseModel:
     """
     Return the model after one more frame.
 
@@ -153,16 +136,9 @@ def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.nda
     """
     if len(d) < BINS * LEAST_SAMPLES:
         return model
-    typical, frames = upper_median(d), np.maximum(frames, 1)
-    # the mean of all frames, unlike d and the history, tells nothing of the residual
-    mean = d - residual * frames / (1 + frames)
-    rising = order(mean)
-    spread = np.abs(residual) / np.sqrt(1 + 1 / frames)
-    at, seen = [], []
-    for part in np.array_split(rising, BINS):
-        at.append(float(mean[part].mean()) / typical)
-        seen.append(max(NORMAL * upper_median(spread[part]) / typical, LEAST * at[-1]))
-    x, y = np.array(at), np.array(seen)
+    typical, means, spreads = (bins or binned)(d, residual, frames)
+    x = means / typical
+    y = np.maximum(NORMAL * spreads / typical, LEAST * x)
     weight = 1 / y ** 2  # errors are shares of what is measured
     new = np.array([weight.sum(), (weight * x).sum(), (weight * x * x).sum(),
                     (weight * y).sum(), (weight * x * y).sum()])
@@ -172,6 +148,18 @@ def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.nda
     floor, share = _line(a, b, c, p, q)
     return NoiseModel(floor * typical, share, model.independent, (a, b, c), (p, q),
                       MEMORY * model.frames + 1)
+
+
+def binned(d: np.ndarray, residual: np.ndarray, frames: np.ndarray
+           ) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the typical inverse depth of N samples, and mean and median residual of each bin."""
+    frames = np.maximum(frames, 1)
+    # the mean of all frames, unlike d and the history, tells nothing of the residual
+    mean = d - residual * frames / (1 + frames)
+    spread = np.abs(residual) / np.sqrt(1 + 1 / frames)
+    parts = np.array_split(np.argsort(mean, kind='stable'), BINS)
+    return (upper_median(d), np.array([float(mean[part].mean()) for part in parts]),
+            np.array([upper_median(spread[part]) for part in parts]))
 
 
 def _line(a: float, b: float, c: float, p: float, q: float) -> tuple[float, float]:

@@ -99,7 +99,7 @@ def _measured(d, m, u, v):
     return column, row, value, weight, share
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=True, nogil=True, cache=True, fastmath={'arcp', 'contract', 'nsz'})
 def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, sigma,
             photometric_sigma, block_flow_scale, sums, shifts):
     """Sum the normal equations of every block, weighted by how little it moves on its own."""

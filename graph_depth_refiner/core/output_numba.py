@@ -31,7 +31,9 @@ from graph_depth_refiner.core.jit.simd import (
     load_run,
     most_run,
     spread_run,
+    store_bytes,
     store_run,
+    store_triples,
 )
 from graph_depth_refiner.core.output import CORRECTED, CORRECTED_UNITS, FILLED, MEASURED, UNKNOWN
 from graph_depth_refiner.core.rows_numba import wide_enough
@@ -46,16 +48,20 @@ def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.n
              noise: tuple[float, float], intrinsics: Intrinsics, limits: tuple[float, float]
              ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return depth H W, normals H W 3, confidence H W and provenance H W of planes."""
+    columns = d.shape[1]
+    planes, d, m, frame_count = wide_enough(planes, d, m, frame_count)
     depth, confidence = np.empty_like(d), np.empty_like(d)
     normals = np.empty((*d.shape, 3), np.float32)
     provenance = np.empty(d.shape, np.uint8)
-    planes, d, m, frame_count = wide_enough(planes, d, m, frame_count)
     k = intrinsics
     camera = np.array([k.fx, k.fy, k.cx, k.cy], np.float32)
     _describe(planes, d, m, frame_count, np.float32(CORRECTED_UNITS * noise[0]),
               np.float32(CORRECTED_UNITS * noise[1]), camera,
               np.float32(limits[0]), np.float32(limits[1]), depth, normals, confidence,
               provenance)
+    if columns < d.shape[1]:
+        depth, normals, confidence, provenance = (
+            one[:, :columns].copy() for one in (depth, normals, confidence, provenance))
     return depth, normals, confidence, provenance
 
 
@@ -64,20 +70,15 @@ def _describe(planes, d, m, frame_count, far, share, camera, least, most, depth,
               confidence, provenance):
     height, width = depth.shape
     for y in prange(height):
-        line = np.empty((6, d.shape[1]), np.float32)
-        for start in range(0, d.shape[1], LANES):
+        for start in range(0, width, LANES):
             _describe_run(planes, d[y], m[y], frame_count[y], far, share, camera, least, most, y,
-                          min(start, d.shape[1] - LANES), line)
-        for x in range(U(width)):
-            depth[y, x], confidence[y, x] = line[3, x], line[4, x]
-            provenance[y, x] = np.uint8(np.int32(line[5, x]))
-        for x in range(U(width)):
-            normals[y, x, 0], normals[y, x, 1], normals[y, x, 2] = (
-                line[0, x], line[1, x], line[2, x])
+                          min(start, width - LANES), depth[y], normals[y].ravel(), confidence[y],
+                          provenance[y])
 
 
 @njit(**INLINE)
-def _describe_run(planes, d, m, frame_count, far, share, camera, least, most, y, x, line):
+def _describe_run(planes, d, m, frame_count, far, share, camera, least, most, y, x, depth,
+                  normals, confidence, provenance):
     """Describe neighbouring pixels of a row: normals, depth, confidence and provenance."""
     at, zero, one, nan = U(x), spread_run(ZERO), spread_run(ONE), spread_run(_NAN)
     value = load_run(planes[0, y], at)
@@ -87,17 +88,15 @@ def _describe_run(planes, d, m, frame_count, far, share, camera, least, most, y,
     across = spread_run(np.float32(x) - camera[2]) + counting_run()
     c = value - ux * across - uy * spread_run(np.float32(y) - camera[3])
     inverse = choose_run(known, zero - inverse_root(a * a + b * b + c * c), nan)
-    store_run(line[0], at, a * inverse)
-    store_run(line[1], at, b * inverse)
-    store_run(line[2], at, c * inverse)
-    store_run(line[3], at, choose_run(known, inverse_run(choose_run(known, value, one)), nan))
+    store_triples(normals, U(3) * at, a * inverse, b * inverse, c * inverse)
+    store_run(depth, at, choose_run(known, inverse_run(choose_run(known, value, one)), nan))
     measured, n = load_run(d, at), load_run(frame_count, at)
     held = n * inverse_run(one + n)
     there = less_run(zero, measured)
     fits = there * at_most_run(
         abs_run(value - measured), spread_run(far) + spread_run(share) * measured)
     sure = choose_run(fits, most_run(load_run(m, at), held), held)
-    store_run(line[4], at, choose_run(known, sure, zero))
+    store_run(confidence, at, choose_run(known, sure, zero))
     kind = choose_run(fits, spread_run(_MEASURED), choose_run(
         there, spread_run(_CORRECTED), spread_run(_FILLED)))
-    store_run(line[5], at, choose_run(known, kind, spread_run(_UNKNOWN)))
+    store_bytes(provenance, at, choose_run(known, kind, spread_run(_UNKNOWN)))

@@ -123,10 +123,13 @@ def _fuse(d, m, grey, planes, frames, seen, bias, numbers, columns, results, cou
             lines[2, 1:-1] = frames[y]
             _residuals(d, m, grey, planes, frames, seen, y, lines, numbers, rows[y - first])
         sums = np.empty((4, width + 2 * _REACH), np.float32)
+        around = np.empty(2 * _REACH + 1, np.int64)
         for y in range(top, bottom):
+            for dy in range(-_REACH, _REACH + 1):
+                around[dy + _REACH] = _mirrored(y + dy, height) - first
             for k in range(4):
                 reach = _IMAGE_REACH if k == 3 else _REACH
-                _sum_rows(rows[:, 2 + k], y, reach, first, height, columns, sums[k])
+                _sum_rows(rows, 2 + k, around[_REACH - reach:_REACH + reach + 1], columns, sums[k])
             results[2, y] = rows[y - first, 0]
             counts[y, 0], counts[y, 1] = _decide(
                 d[y], m[y], rows[y - first], sums, numbers, results[0, y], results[1, y])
@@ -199,14 +202,14 @@ def _beyond(expected, value, frames):
 
 
 @njit(**INLINE)
-def _sum_rows(map_rows, y, reach, first, height, columns, sums):
+def _sum_rows(rows, k, around, columns, sums):
     """Sum a map over the rows around one; the image is mirrored beyond its border."""
-    width = map_rows.shape[1]
+    width = rows.shape[2]
     for start in range(0, width, LANES):
         x = U(min(start, width - LANES))
         total = spread_run(ZERO)
-        for dy in range(-reach, reach + 1):
-            total = total + load_run(map_rows[_mirrored(y + dy, height) - first], x)
+        for place in around:
+            total = total + load_run(rows[place, k], x)
         store_run(sums, x + U(_REACH), total)
     for x in (-2, -1, columns, columns + 1):
         sums[x + _REACH] = sums[_mirrored(x, columns) + _REACH]

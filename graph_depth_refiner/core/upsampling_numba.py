@@ -32,6 +32,7 @@ from graph_depth_refiner.core.jit.simd import (
     choose_run,
     inverse_run,
     LANES,
+    least_run,
     less_run,
     load_run,
     most_run,
@@ -41,6 +42,7 @@ from graph_depth_refiner.core.jit.simd import (
     sum_run,
 )
 from graph_depth_refiner.core.noise import COMMON, NoiseModel
+from graph_depth_refiner.core.rows_numba import wide_enough
 
 _WIDTH, _KEPT = np.float32(upsampling.WIDTH), np.float32(upsampling.KEPT)
 _NEAR, _LEAST = np.float32(upsampling.NEAR), np.float32(upsampling.LEAST)
@@ -250,38 +252,45 @@ def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerC
     holes = config.holes
     if holes.fill == 'none':
         return measured
-    known, farther = np.empty(d.shape, bool), np.empty_like(d)
     rim = cv2.dilate(measured.view(np.uint8), np.ones((2 * upsampling.RIM + 1,) * 2, np.uint8))
-    _known(d, _closed(measured, holes.history_width) | rim.view(bool), known, farther)
-    side = max(2 * holes.max_width + 1, upsampling.AROUND)
-    around = np.ones((side, side), np.uint8)
+    known = (_closed(measured, holes.history_width) | rim.view(bool)) & (d > 0)
     filled = _closed(known, holes.max_width)
-    _one_surface(known, cv2.dilate(d, around), cv2.erode(farther, around),
-                 np.float32(upsampling.ONE_SURFACE * sigma), filled)
+    side = max(2 * holes.max_width + 1, upsampling.AROUND)
+    _one_surface(*wide_enough(d), known, side, np.float32(upsampling.ONE_SURFACE * sigma), filled)
     return filled
 
 
 @njit(parallel=True, **FUSED)
-def _known(d, closed, known, farther):
-    """Say which pixels have a value to keep; `farther` is d, infinite where there is none."""
-    height, width = d.shape
-    for y in prange(height):
-        for x in range(U(width)):
-            value = d[y, x]
-            there = value > ZERO
-            known[y, x] = there & closed[y, x]
-            farther[y, x] = value if there else _INFINITE
-
-
-@njit(parallel=True, **FUSED)
-def _one_surface(known, nearest, farthest, limit, filled):
+def _one_surface(d, known, side, limit, filled):
     """Take back those filled pixels, not known, around which there is a depth edge."""
     height, width = known.shape
-    for y in prange(height):
+    before, after = side // 2, side - 1 - side // 2
+    for row in prange(height):
+        y = np.int64(row)
+        some = False
         for x in range(U(width)):
-            if filled[y, x] and not known[y, x]:
-                near = nearest[y, x]
-                filled[y, x] = near - farthest[y, x] <= max(limit, _STEP * near)
+            some |= filled[y, x] & ~known[y, x]
+        if not some:
+            continue
+        # the extremes of the columns, then of the squares
+        nearest = np.zeros(d.shape[1] + side, np.float32)
+        farthest = np.full(d.shape[1] + side, _INFINITE)
+        for start in range(0, d.shape[1], LANES):
+            x = U(min(start, d.shape[1] - LANES))
+            near, far = spread_run(ZERO), spread_run(_INFINITE)
+            for v in range(max(0, y - before), min(height, y + after + 1)):
+                value = load_run(d[v], x)
+                near = most_run(near, value)
+                far = least_run(far, choose_run(
+                    less_run(spread_run(ZERO), value), value, spread_run(_INFINITE)))
+            store_run(nearest, x + U(before), near)
+            store_run(farthest, x + U(before), far)
+        for x in range(U(width)):
+            if filled[y, x] & ~known[y, x]:
+                near, far = ZERO, _INFINITE
+                for u in range(x, x + U(side)):
+                    near, far = max(near, nearest[u]), min(far, farthest[u])
+                filled[y, x] = near - far <= max(limit, _STEP * near)
 
 
 def keep_planes(planes: np.ndarray, kept: np.ndarray) -> None:

@@ -106,6 +106,40 @@ def store_run(typing, row, index, values):
 
 
 @intrinsic
+def store_bytes(typing, row, index, values):
+    """Write a run of whole numbers from 0 to 127 to a contiguous row of uint8."""
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        whole = builder.fptosi(arguments[2], ir.VectorType(ir.IntType(32), LANES))
+        whole = builder.trunc(whole, ir.VectorType(ir.IntType(8), LANES))
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), whole.type.as_pointer())
+        builder.store(whole, place, align=1)
+        return context.get_dummy_value()
+    return types.void(row, types.uintp, run), generate
+
+
+@intrinsic
+def store_triples(typing, row, index, a, b, c):
+    """Write three runs so that values of one place lie beside each other."""
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        integers = ir.IntType(32)
+
+        def mixed(one, other, order):
+            return builder.shuffle_vector(one, other, ir.Constant(
+                ir.VectorType(integers, len(order)), order))
+        both = mixed(arguments[2], arguments[3], list(range(2 * LANES)))
+        third = mixed(arguments[4], arguments[4], list(range(2 * LANES)))
+        values = mixed(both, third, [
+            part * LANES + lane for lane in range(LANES) for part in range(3)])
+        place = builder.bitcast(
+            builder.gep(data, [arguments[1]]), values.type.as_pointer())
+        builder.store(values, place, align=4)
+        return context.get_dummy_value()
+    return types.void(row, types.uintp, run, run, run), generate
+
+
+@intrinsic
 def spread_run(typing, value):
     """Return a run of one value."""
     def generate(context, builder, signature, arguments):
