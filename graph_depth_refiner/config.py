@@ -300,7 +300,7 @@ class Planes(Group):
         'standard deviations', low=0.1, high=1e3)
     slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
     passes: int = tunable(
-        3, 'Passes that smooth planes where wide windows are planar, each twice as wide as the '
+        2, 'Passes that smooth planes where wide windows are planar, each twice as wide as the '
         'one before', low=0, high=5)
     final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
     guided: bool = tunable(
@@ -365,7 +365,7 @@ class Solver(Group):
     mode: str = tunable(
         'realtime', 'A fixed number of steps, or on until the energy settles',
         choices=('realtime', 'converged'))
-    iterations: int = tunable(4, 'Solver steps per frame in realtime mode', low=0, high=100000)
+    iterations: int = tunable(3, 'Solver steps per frame in realtime mode', low=0, high=100000)
     max_iterations: int = tunable(
         8000, 'Most solver steps per level in converged mode', low=1, high=1000000)
     tolerance: float = tunable(
@@ -376,7 +376,7 @@ class Solver(Group):
     levels: int = tunable(1, 'Levels L of the pyramid, from coarse to fine', low=1, high=8)
     level_ratio: int = tunable(2, 'Ratio r of the sides of two levels', low=2, high=8)
     learning_rate: float = tunable(
-        1.6, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
+        2.2, 'First ADAM step of d in a frame, in noise units', low=1e-6, high=100.0)
     slope_rate: float = tunable(
         0.05, 'Step of the slopes as a share of that of d', unit='1/px', low=0.0, high=10.0)
     rate_decay: float = tunable(

@@ -16,7 +16,7 @@ Edge-avoiding a-trous smoothing of planes: wide windows where one plane explains
 
 Every pass fits a plane to five by five pixels, twice as far apart as in the pass before (the
 a-trous wavelet of Dammertz, Sewtz, Hanika & Lensch 2010, with planes instead of values), so that
-three passes reach 28 pixels for the price of one small window. A pixel counts as far as its
+two passes reach 24 pixels for the price of one small window. A pixel counts as far as its
 plane and that of the centre predict each other to within the noise. How many do is the test
 whether one plane explains the window: where it does not, things are curved or cluttered, and
 the plane stays as it was. Slopes gain most from distance, so they are taken over sooner than
@@ -36,7 +36,7 @@ from graph_depth_refiner.core.noise import HIDDEN
 
 RADIUS = 2  # samples on either side
 FADE = 1.2  # samples: standard deviation of the weight by distance
-FIRST_SPACING = 2  # pixels between samples in the first pass
+FIRST_SPACING = 4  # pixels between samples in the first pass: local fits reach 3 before
 WIDTH = 2.6  # standard deviations beyond which a pixel is of another surface
 AVERAGED = 12.0  # pixels that a plane is an average of before the first pass,
 GAIN = 4.0  # and how many times more after each pass

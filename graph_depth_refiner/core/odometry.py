@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 # level of the image pyramid, stride, iterations, and how many times wider outliers begin
 GUESS_PLAN = ((0, 4, 6, 1.0),)
-FINE_PLAN = ((0, 8, 4, 1.0), (0, 5, 2, 1.0))  # few samples lead to where many decide
+FINE_PLAN = ((0, 6, 4, 1.0), (0, 4, 2, 1.0))  # few samples lead to where many decide
 PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), *FINE_PLAN)
 ONE_LOOK = ((0, 4, 1, 1.0),)  # the same, to see whether a motion fits
 PHOTOMETRIC_SIGMA = 0.02  # difference of the image in [0, 1] that starts to count as an outlier

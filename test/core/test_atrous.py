@@ -26,11 +26,11 @@ from graph_depth_refiner.core.atrous import smooth_planes
 SHAPE = (70, 90)
 SIGMA = 1e-3
 ONES = np.ones(SHAPE, np.float32)
-INNER = np.s_[:, 29:-29, 29:-29]  # three passes reach 28 pixels
+INNER = np.s_[:, 25:-25, 25:-25]  # two passes reach 24 pixels
 Y, X = np.indices(SHAPE, np.float32)
 
 
-def smooth(k, planes, weight=ONES, passes=3, independent=0.0, sigma=SIGMA):
+def smooth(k, planes, weight=ONES, passes=2, independent=0.0, sigma=SIGMA):
     return run(k, lambda *some: smooth_planes(k, *some, independent, passes),
                planes.astype(np.float32), weight, sigma * ONES)
 
@@ -108,17 +108,17 @@ def test_no_pass_changes_nothing(kernels):
 
 
 def test_one_pass_weighs_samples_by_distance(kernels):
-    # 5x5 samples, 2 px apart, weigh as a Gaussian of 1.2 samples: 1, .7066 and .2494 in a row,
+    # 5x5 samples, 4 px apart, weigh as a Gaussian of 1.2 samples: 1, .7066 and .2494 in a row,
     # 2.912 in all. A pixel that is off by far less than the noise tilts no plane at itself: it
     # keeps 1 / 2.912^2, and its neighbours take their share
     planes = wall(0, 0) * 0
     planes[0, 35, 45] = off = 0.01 * SIGMA
     d = smooth(kernels, planes, passes=1)[0] / (off / 2.912 ** 2)
     assert abs(d[35, 45] - 1) < 0.01
-    for distance, expected in ((1, 0), (2, 0.7066), (3, 0), (4, 0.2494), (6, 0)):
+    for distance, expected in ((2, 0), (4, 0.7066), (6, 0), (8, 0.2494), (12, 0)):
         for place in ((35, 45 + distance), (35, 45 - distance), (35 + distance, 45)):
             assert abs(d[place] - expected) < 0.01
-    assert abs(d[37, 47] - 0.7066 ** 2) < 0.01
+    assert abs(d[39, 49] - 0.7066 ** 2) < 0.01
 
 
 def test_what_is_half_as_wide_off_counts_for_nine_sixteenths(kernels):
@@ -126,7 +126,7 @@ def test_what_is_half_as_wide_off_counts_for_nine_sixteenths(kernels):
     # slope towards it adds 3 %
     planes = wall(0, 0) * 0
     planes[0, 35, 45] = off = 1.3 * SIGMA
-    assert abs(smooth(kernels, planes, passes=1)[0, 35, 47] / off - 0.0502) < 0.001
+    assert abs(smooth(kernels, planes, passes=1)[0, 35, 49] / off - 0.0502) < 0.001
 
 
 def test_where_few_pixels_count_slopes_change_less_and_values_hardly(kernels):
@@ -166,7 +166,7 @@ def test_passes_go_farther_and_ask_for_less_noise(kernels):
     run(kernels, partial(smooth_planes, k, independent=0.75, passes=3),
         wall().astype(np.float32), ONES, SIGMA * ONES)
     expected = [2.6 * (0.25 + 0.75 / n) ** 0.5 for n in (12, 48, 192)]
-    assert [spacing for spacing, _ in seen] == [2, 4, 8]
+    assert [spacing for spacing, _ in seen] == [4, 8, 16]
     assert np.allclose([width for _, width in seen], expected, rtol=1e-5)
 
 
@@ -183,12 +183,12 @@ def test_ripples_that_stand_still_are_noise_too(kernels):
     # residuals along the motion tell only a third of these ripples
     def slopes_left(k):
         planes = ripples(20, SIGMA).astype(np.float32)
-        found = run(kernels, partial(smooth_planes, k, independent=0.0, passes=3), planes, ONES,
+        found = run(kernels, partial(smooth_planes, k, independent=0.0, passes=2), planes, ONES,
                     SIGMA / 3 * ONES)
         return np.abs(found[1:])[INNER].mean()
     deaf = SimpleNamespace(
         atrous_pass=kernels.atrous_pass, plane_mismatch=lambda *_: np.float32(0))
-    assert slopes_left(kernels) < 0.75 * slopes_left(deaf)
+    assert slopes_left(kernels) < 0.8 * slopes_left(deaf)
 
 
 def test_what_bends_alike_everywhere_is_not_taken_for_noise(kernels):
