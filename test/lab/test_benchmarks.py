@@ -33,7 +33,7 @@ STREAM_KEYS = {
     'method', 'depth_error_percent', 'depth_rms_percent', 'normal_error_deg',
     'temporal_noise_percent', 'ghosting_ratio', 'thin_lost_percent', 'ms_per_frame',
     'graph_hit_rate', 'curved_error_percent', 'completeness_percent', 'invented_percent',
-    'regions', 'sensor', 'room'}
+    'flying_percent', 'regions', 'sensor', 'room'}
 REGIONS = {'plane', 'curved', 'edge', 'thin', 'hole'}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from graph_depth_refiner.frame import Frame, Intrinsics
-from graph_depth_refiner.lab.benchmarks.stream_scores import Scores
+from graph_depth_refiner.lab.benchmarks.stream_scores import flying_percent, Scores
 from graph_depth_refiner.lab.synthetic.regions import find_regions
 from graph_depth_refiner.lab.synthetic.stream import SyntheticStream, View
 
@@ -94,6 +94,24 @@ def test_scores_by_region_are_the_derived_numbers():
     # all with a surface but the hole, 36 x 30 px
     exists = 96 * 128 - 400
     assert record['completeness_percent'] == pytest.approx(100 * (exists - 1080) / exists)
+
+
+def test_what_lies_between_the_sides_of_an_edge_flies_unless_it_belongs_there():
+    depth, normals = step()
+    depth[:20, :20] = 3  # nothing is missing
+    depth[70:, 63] = 2.5  # a thing between both sides
+    came = depth.copy()
+    came[20:40, 64] = 2.6  # of the way from 2 to 3 m
+    came[40:60, 64] = 2.9  # on the wrong side, but no flying pixel
+    came[60:70, 64] = 0
+    frame = Frame(np.zeros(SHAPE, np.uint8), came, Intrinsics(100, 100, 63.5, 47.5))
+    view = View(frame, depth, normals, NO, NO, NO)
+    # 8 columns at the board's edge, but what was not measured and the thing, which has 30 px of
+    # the wall 4 px away from it
+    beside = 8 * 96 - 10 - 26 + 30
+    assert flying_percent(view, came) == pytest.approx(100 * 20 / beside)
+    assert flying_percent(view, np.where(came == np.float32(2.6), 2, came)) == 0
+    assert flying_percent(view, np.where(came == np.float32(2.6), np.nan, came)) == 0
 
 
 def test_a_single_error_counts_up_to_ten_percent():

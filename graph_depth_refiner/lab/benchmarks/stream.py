@@ -63,7 +63,8 @@ COLUMNS = {
     'normal_error_deg': 'normal deg', 'normal_median_deg': 'median deg',
     'completeness_percent': 'complete %', 'temporal_noise_percent': 'noise %',
     'ghosting_ratio': 'ghosting', 'thin_lost_percent': 'thin lost %',
-    'curved_error_percent': 'curved %', 'invented_percent': 'invented %', 'ms_per_frame': 'ms',
+    'curved_error_percent': 'curved %', 'flying_percent': 'flying %',
+    'invented_percent': 'invented %', 'ms_per_frame': 'ms',
     'graph_hit_rate': 'graph hits'}
 
 

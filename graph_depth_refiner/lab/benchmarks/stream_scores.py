@@ -29,6 +29,9 @@ SETTLED = 9  # noise over time counts from the tenth frame on
 LOST = 5.0  # percent of error beyond which a thin pixel is lost
 BAND = 3  # frames: a band is what the moving object left or entered within so many
 PLANE_WINDOW = 15  # pixels, of the plane-fit normals of the input
+BESIDE = 4  # pixels around a pixel in which the sides of a depth edge are looked for,
+JUMP = 0.04  # share of the depth by which they are apart at least
+BETWEEN = 0.25, 0.75  # of the way from the near side to the far one: what lies there flies
 CAP = 10.0  # percent, at which single errors count in the regions
 REGIONS = ('plane', 'curved', 'edge', 'thin', 'hole')
 
@@ -68,6 +71,7 @@ class Scores:
         nothing = ~np.isfinite(view.depth)
         self._frames[-1]['invented_percent'] = (
             float(100 * estimated[nothing].mean()) if nothing.any() else np.nan)
+        self._frames[-1]['flying_percent'] = flying_percent(view, depth)
         for name, scores in _region_scores(view, depth, estimated, normals).items():
             self._regions[name].append(scores)
         self._milliseconds.append(milliseconds)
@@ -131,6 +135,28 @@ def _frame_scores(view: View, error: np.ndarray, known: np.ndarray,
         # what is missing is lost too: comparisons with NaN are false
         'thin_lost_percent': float(100 * (1 - (thin <= LOST).mean())) if thin.size else np.nan,
         'curved_error_percent': float(curved.mean()) if curved.size else np.nan}
+
+
+def flying_percent(view: View, depth: np.ndarray) -> float:
+    """
+    Return the share of pixels beside a depth edge that lie between its two sides.
+
+    Only those count that the sensor measured and whose truth is on one of the sides; slopes and
+    things that are there between the sides do not.
+    """
+    around = np.ones((2 * BESIDE + 1,) * 2, np.uint8)
+    true = np.where(np.isfinite(view.depth), view.depth, 0).astype(np.float32)
+    exists = true > 0
+    far = cv2.dilate(true, around)
+    near = cv2.erode(np.where(exists, true, np.float32(np.inf)), around)
+    gap = np.maximum(far - near, 1e-6)
+    edge = exists & (view.frame.depth > 0) & (depth > 0) & (far > (1 + JUMP) * near)
+
+    def between(value: np.ndarray) -> np.ndarray:
+        share = (value[edge] - near[edge]) / gap[edge]
+        return (share > BETWEEN[0]) & (share < BETWEEN[1])
+    on_a_side = ~between(true)
+    return float(100 * between(depth)[on_a_side].mean()) if on_a_side.any() else np.nan
 
 
 def _region_scores(view: View, depth: np.ndarray, estimated: np.ndarray,
