@@ -358,7 +358,8 @@ def solve(k: Kernels, config: RefinerConfig, clock: StageClock, obs: Observation
     clock.done('history')
     level = k.either(
         present.kept > 0,
-        lambda: downsample(k, present.d, present.frames, present.noise, guide.scale),
+        lambda: downsample(k, present.d, present.frames, present.noise, guide.scale,
+                           present.noise.hidden),
         lambda: raw)
     cleaned = clean(k, level, guide, config)
     present = without_rejected(k, present, level, cleaned, guide.scale)

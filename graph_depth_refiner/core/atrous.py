@@ -32,7 +32,6 @@ does not: the lower quartile over the image, from where the scene is calmest.
 from __future__ import annotations
 
 from graph_depth_refiner.core.kernels import Array, Kernels, Number
-from graph_depth_refiner.core.noise import HIDDEN
 
 RADIUS = 2  # samples on either side
 FADE = 1.2  # samples: standard deviation of the weight by distance
@@ -50,28 +49,20 @@ VALUE_SHARE = (0.45, 0.65)
 
 
 def smooth_planes(k: Kernels, planes: Array, weight: Array, sigma: Array, independent: float,
-                  passes: int) -> Array:
+                  hidden: Number, passes: int) -> Array:
     """
     Return planes, 3 H W, smoothed wherever wide windows are planar to within the noise.
 
     weight, H W, is what a pixel counts for in fits, 0 leaves its plane as it is; sigma, H W, the
     standard deviation of the data, `independent` the share of its variance that differs from
-    pixel to pixel and has been averaged already.
+    pixel to pixel and has been averaged already, `hidden` how many times larger noise that stands
+    still may be.
     """
     averaged, spacing = AVERAGED, FIRST_SPACING
     for _ in range(passes):
         left = (1 - independent + independent / averaged) ** 0.5
         seen = STANDING * k.plane_mismatch(planes, weight, sigma, spacing)
-        planes = k.atrous_pass(planes, weight, WIDTH * standing(left, seen) * sigma, spacing)
+        left *= k.smaller((seen / left).clip(1), hidden)
+        planes = k.atrous_pass(planes, weight, WIDTH * left * sigma, spacing)
         averaged, spacing = GAIN * averaged, 2 * spacing
     return planes
-
-
-def standing(left: float, seen: Number) -> Number:
-    """
-    Return the deviation of planes, in those of the data, from two estimates.
-
-    `left` is what averaging left of the noise, `seen` the deviation that planes show; noise that
-    stands still may be some times larger than what frames tell of it.
-    """
-    return left * (seen / left).clip(1, HIDDEN)

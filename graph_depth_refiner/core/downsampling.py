@@ -52,6 +52,7 @@ class Level:
     unit: Number  # standard deviation of a single measurement at the typical depth
     fused_unit: Number  # the same after fusion
     independent: Number = 1.0  # share of the variance that differs from pixel to pixel
+    hidden: Number = 1.0  # times that noise may be larger which frames do not tell
     filled: bool = False  # there may be values with no frame behind them
 
 
@@ -87,7 +88,8 @@ def downsample_image(k: Kernels, obs: Observation, config: RefinerConfig) -> Gui
     return Guide(there[0], grey, there[1], camera, scale)
 
 
-def downsample(k: Kernels, d: Array, frames: Array, noise: NoiseModel, scale: int) -> Level:
+def downsample(k: Kernels, d: Array, frames: Array, noise: NoiseModel, scale: int,
+               hidden: float = 1.0) -> Level:
     """Return inverse depth and frames, H W each, at 1 / scale of the resolution."""
     typical = k.positive_median(d, 1.0)
     unit = noise.sigma(typical)
@@ -99,4 +101,4 @@ def downsample(k: Kernels, d: Array, frames: Array, noise: NoiseModel, scale: in
     behind = k.positive_median(frames, 1.0)
     # what will be filled has no deviation of its own, and none at all where all is a share
     return Level(d, frames, k.known_sigma(noise, d, frames, unit), unit,
-                 k.fused_unit(noise, typical, behind), independent)
+                 k.fused_unit(noise, typical, behind), independent, hidden)

@@ -80,4 +80,5 @@ def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config:
     if config.holes.fill != 'none':
         k.geodesic_fill(level.d, weight, guide.color, level.unit, finished)
     return smooth_planes(
-        k, finished, weight, level.sigma, level.independent, config.planes.passes)
+        k, finished, weight, level.sigma, level.independent, level.hidden,
+        config.planes.passes)

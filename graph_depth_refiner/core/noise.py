@@ -91,6 +91,11 @@ class NoiseModel:
         """Tell whether no frame stands behind it; a count that a device keeps is above 0."""
         return isinstance(self.frames, float) and self.frames == 0
 
+    @property
+    def hidden(self) -> float:
+        """Return how many times larger the noise may be than frames told of it."""
+        return 1.0 if self.fixed else HIDDEN
+
     def sigma(self, d: float) -> float:
         """Return the standard deviation at an inverse depth."""
         return self.floor + self.share * d

@@ -21,7 +21,7 @@ from scenes import ramp
 
 from graph_depth_refiner.core import noise, noise_numba
 from graph_depth_refiner.core.kernels import select
-from graph_depth_refiner.core.noise import first_model, fused_sigma, learn, NoiseModel
+from graph_depth_refiner.core.noise import first_model, fused_sigma, HIDDEN, learn, NoiseModel
 from graph_depth_refiner.frame import Intrinsics
 
 CAMERA = Intrinsics(500.0, 500.0, 320.0, 240.0)
@@ -197,3 +197,9 @@ def test_the_same_frame_again_teaches_nothing(backend):
     assert floor(np.where(some < 0.05, other, d)) == pytest.approx(2e-3)
     assert floor(np.where(some < 0.2, other, d)) < 1.9e-3
     assert floor(d * (1 + 1e-4 * np.sign(other - d))) < 1.9e-3
+
+
+def test_a_matcher_hides_no_noise_that_stands_still():
+    # its error is that of a patch, half a pixel, and nothing of it was learned over frames
+    assert NoiseModel(1e-3, 0.0, 1e-3).hidden == HIDDEN
+    assert NoiseModel(1e-3, 0.0, 1e-3, fixed=True).hidden == 1
