@@ -25,6 +25,7 @@ import sys
 from typing import Any, NoReturn
 
 from graph_depth_refiner.config import preset, PRESETS, RefinerConfig
+from graph_depth_refiner.ros.memory import keep_freed_memory
 
 PROGRAM = 'graph_depth_refiner'
 
@@ -141,6 +142,8 @@ def _show_logs() -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return the exit code; say a user's error in one sentence."""
     _show_logs()
+    if argv is None:  # a process of its own
+        keep_freed_memory()
     try:
         try:
             args = _parser().parse_args(_called(sys.argv) if argv is None else argv)

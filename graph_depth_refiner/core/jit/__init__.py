@@ -15,7 +15,7 @@
 
 import os
 
-from graph_depth_refiner.core.jit import cache, memory
+from graph_depth_refiner.core.jit import cache
 
 # For the node, the commands and the library alike, before anything loads OpenMP: threads that
 # wait for the next kernel spin for some 0.05 ms and then sleep. OpenMP's default is to spin for
@@ -23,5 +23,4 @@ from graph_depth_refiner.core.jit import cache, memory
 # 1 ms after 15000 rounds of spinning, 0.1 ms after 1500 (35 of them are a frame).
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 os.environ.setdefault('GOMP_SPINCOUNT', '1500')
-memory.keep()
 cache.settle()
