@@ -71,7 +71,8 @@ def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.n
     numbers, described = _numbers(noise, intrinsics, limits), _empty(d.shape)
     _describe(planes, d, m, frame_count, numbers, *described)
     if columns < d.shape[1]:
-        return tuple(one[:, :columns].copy() for one in described)
+        depth, normals, confidence, provenance = (one[:, :columns].copy() for one in described)
+        return depth, normals, confidence, provenance
     return described
 
 

@@ -174,7 +174,7 @@ def test_what_is_rough_by_less_than_a_hundredth_is_no_edge(kernels, step, filled
 
 @pytest.mark.parametrize('shape', [(1, 1), (9, 63), (40, 64), (37, 65), (50, 130)])
 @pytest.mark.parametrize('history_width, max_width', [
-    (0, 0), (3, 4), (40, 1), (41, 7), (63, 3), (64, 64), (10000, 1000)])
+    (0, 0), (3, 4), (40, 1), (41, 7), (63, 3), (64, 64), (200, 150)])
 def test_variants_fill_the_same_holes(variants, shape, history_width, max_width):
     rng = np.random.default_rng(history_width)
     for share in (0.02, 0.3, 0.9):
