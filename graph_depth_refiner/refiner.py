@@ -56,10 +56,16 @@ from graph_depth_refiner.core.odometry import (
     search_widely,
     Target,
 )
-from graph_depth_refiner.core.output import as_input, describe, results_of, to_refined, unknown
+from graph_depth_refiner.core.output import (
+    as_input,
+    packed,
+    results_of,
+    to_refined,
+    unknown,
+    upsample_and_describe,
+)
 from graph_depth_refiner.core.patch_graph import CachedGraph, update_graph
 from graph_depth_refiner.core.types import Problem, Solution
-from graph_depth_refiner.core.upsampling import upsample
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 
 if TYPE_CHECKING:
@@ -380,10 +386,10 @@ def solve(k: Kernels, config: RefinerConfig, clock: StageClock, obs: Observation
 
     # Back to full resolution, where the measurement has the last word
     planes = finish_planes(k, solution.x, level, guide, config)
-    large = upsample(k, planes, level, present, obs, guide, config)
+    large, described = upsample_and_describe(k, planes, level, present, obs, guide, config)
     clock.done('upsample')
-    return Solved(present, level, solution, large, describe(
-        k, large, obs, present, solution, graph.hit_rate, config))
+    return Solved(present, level, solution, large, packed(
+        k, described, present, solution, graph.hit_rate))
 
 
 def remember(k: Kernels, config: RefinerConfig, clock: StageClock, obs: Observation,

@@ -120,6 +120,18 @@ class Fuse(Protocol):
                  means: float) -> tuple[Array, Array, Array, Array]: ...
 
 
+class UpsampleAndDescribe(Protocol):
+    """
+    What `upsample_planes` gives, 3 H W, cleared by `keep_planes`, and what `describe` makes of it.
+
+    Cells are the arguments of the first, kept, H W bool, that of the second (None: all), and
+    shown those of the last after the planes.
+    """
+
+    def __call__(self, cells: tuple, kept: Array | None, shown: tuple
+                 ) -> tuple[Array, tuple[Array, Array, Array, Array]]: ...
+
+
 class Kernels(NamedTuple):
     """Every stage of a frame in one implementation; arguments as the stages name them."""
 
@@ -189,6 +201,7 @@ class Kernels(NamedTuple):
     describe: Callable[
         [Array, Array, Array, Array, tuple[float, float], Intrinsics, tuple[float, float]],
         tuple[Array, Array, Array, Array]]
+    upsample_and_describe: UpsampleAndDescribe
 
 
 @cache
@@ -282,7 +295,8 @@ def numba_kernels() -> Kernels:
         relax_at_curvature=edge_gating_numba.relax_at_curvature,
         adam=adam_numba,
         irls=irls_numba,
-        describe=output_numba.describe)
+        describe=output_numba.describe,
+        upsample_and_describe=output_numba.upsample_and_describe)
 
 
 @cache
@@ -307,6 +321,7 @@ def torch_kernels(device: str) -> Kernels:
         noise_torch,
         observation,
         odometry_torch,
+        output,
         output_torch,
         patch_graph_torch,
         slope_fit_torch,
@@ -380,7 +395,10 @@ def torch_kernels(device: str) -> Kernels:
         relax_at_curvature=edge_gating_torch.relax_at_curvature,
         adam=adam_torch,
         irls=irls_torch,
-        describe=output_torch.describe)
+        describe=output_torch.describe,
+        upsample_and_describe=partial(
+            output.in_turn, upsampling_torch.upsample_planes, upsampling_torch.keep_planes,
+            output_torch.describe))
 
 
 @cache
@@ -397,10 +415,12 @@ def triton_kernels(device: str) -> Kernels:
         local_planes_triton,
         noise_triton,
         odometry_triton,
+        output,
         output_triton,
         patch_graph_triton,
         statistics_triton,
         temporal_triton,
+        upsampling_torch,
         upsampling_triton,
         warping_triton,
     )
@@ -428,7 +448,10 @@ def triton_kernels(device: str) -> Kernels:
         fuse=temporal_triton.fuse,
         gate_depth_edges=edge_gating_triton.gate_depth_edges,
         adam=adam_triton,
-        describe=output_triton.describe)
+        describe=output_triton.describe,
+        upsample_and_describe=partial(
+            output.in_turn, upsampling_triton.upsample_planes, upsampling_torch.keep_planes,
+            output_triton.describe))
 
 
 class Choice(NamedTuple):

@@ -15,16 +15,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import camera
+from graph_depth_refiner.core.downsampling import Guide, Level
 from graph_depth_refiner.core.history import Present
 from graph_depth_refiner.core.kernels import Array, Kernels, Number
 from graph_depth_refiner.core.observation import Observation
 from graph_depth_refiner.core.types import Solution
+from graph_depth_refiner.core.upsampling import cells_of, kept_of, upsample
 from graph_depth_refiner.frame import Frame, Provenance, Refined, Status
 
 UNKNOWN, MEASURED = int(Provenance.UNKNOWN), int(Provenance.MEASURED)
@@ -46,13 +49,34 @@ class Results(NamedTuple):
     learned: bool  # frames stand behind the noise
 
 
-def describe(k: Kernels, planes: Array, obs: Observation, present: Present,
-             solution: Solution, hit_rate: Number, config: RefinerConfig) -> Any:
-    """Turn planes of inverse depth, 3 H W, into depth, normals and what is known of them."""
-    limits = (1 / config.depth.max, 1 / config.depth.min)
+def upsample_and_describe(k: Kernels, planes: Array, level: Level, present: Present,
+                          obs: Observation, guide: Guide, config: RefinerConfig
+                          ) -> tuple[Array, tuple]:
+    """Return planes of inverse depth, 3 H W, of all pixels, and what is published of them."""
     noise = present.noise
-    described = k.describe(planes, obs.d, obs.confidence, present.frames,
-                           (noise.floor, noise.share), obs.intrinsics, limits)
+    shown = (obs.d, obs.confidence, present.frames, (noise.floor, noise.share), obs.intrinsics,
+             (1 / config.depth.max, 1 / config.depth.min))
+    if guide.scale == 1 or config.planes.final_median:
+        large = upsample(k, planes, level, present, obs, guide, config)
+        return large, k.describe(large, *shown)
+    return k.upsample_and_describe(
+        cells_of(k, planes, level, present, obs, guide, config),
+        kept_of(k, level, present, obs, config), shown)
+
+
+def in_turn(upsample_planes: Callable, keep_planes: Callable, describe: Callable, cells: tuple,
+            kept: Array | None, shown: tuple) -> tuple[Array, tuple]:
+    """Upsample, clear, and describe by a kernel each."""
+    planes = upsample_planes(*cells)
+    if kept is not None:
+        keep_planes(planes, kept)
+    return planes, describe(planes, *shown)
+
+
+def packed(k: Kernels, described: tuple, present: Present, solution: Solution,
+           hit_rate: Number) -> Any:
+    """Put all that leaves the device together."""
+    noise = present.noise
     numbers = (solution.finite, solution.worse, noise.floor, noise.share, noise.frames,
                solution.iterations, solution.energy, present.kept,
                k.positive_median(present.frames), hit_rate)

@@ -35,9 +35,27 @@ from graph_depth_refiner.core.jit.simd import (
     store_run,
     store_triples,
 )
-from graph_depth_refiner.core.output import CORRECTED, CORRECTED_UNITS, FILLED, MEASURED, UNKNOWN
+from graph_depth_refiner.core.output import (
+    CORRECTED,
+    CORRECTED_UNITS,
+    FILLED,
+    in_turn,
+    MEASURED,
+    UNKNOWN,
+)
 from graph_depth_refiner.core.rows_numba import wide_enough
+from graph_depth_refiner.core.upsampling_numba import (
+    bands_of,
+    keep_planes,
+    keep_row,
+    numbers_of,
+    rows_of,
+    upsample_band,
+    upsample_planes,
+)
 from graph_depth_refiner.frame import Intrinsics
+
+Described = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 _NAN = np.float32(np.nan)
 _UNKNOWN, _MEASURED, _CORRECTED, _FILLED = (
@@ -46,34 +64,73 @@ _UNKNOWN, _MEASURED, _CORRECTED, _FILLED = (
 
 def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.ndarray,
              noise: tuple[float, float], intrinsics: Intrinsics, limits: tuple[float, float]
-             ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+             ) -> Described:
     """Return depth H W, normals H W 3, confidence H W and provenance H W of planes."""
     columns = d.shape[1]
     planes, d, m, frame_count = wide_enough(planes, d, m, frame_count)
-    depth, confidence = np.empty_like(d), np.empty_like(d)
-    normals = np.empty((*d.shape, 3), np.float32)
-    provenance = np.empty(d.shape, np.uint8)
-    k = intrinsics
-    camera = np.array([k.fx, k.fy, k.cx, k.cy], np.float32)
-    _describe(planes, d, m, frame_count, np.float32(CORRECTED_UNITS * noise[0]),
-              np.float32(CORRECTED_UNITS * noise[1]), camera,
-              np.float32(limits[0]), np.float32(limits[1]), depth, normals, confidence,
-              provenance)
+    numbers, described = _numbers(noise, intrinsics, limits), _empty(d.shape)
+    _describe(planes, d, m, frame_count, numbers, *described)
     if columns < d.shape[1]:
-        depth, normals, confidence, provenance = (
-            one[:, :columns].copy() for one in (depth, normals, confidence, provenance))
-    return depth, normals, confidence, provenance
+        depth, normals, confidence, provenance = (one[:, :columns].copy() for one in described)
+        return depth, normals, confidence, provenance
+    return described
+
+
+def upsample_and_describe(cells: tuple, kept: np.ndarray | None, shown: tuple
+                          ) -> tuple[np.ndarray, Described]:
+    """Do both row by row: planes are described before they leave the core."""
+    planes, frames, around, behind, noise, unit, scale = cells
+    d, m, frame_count, deviation, intrinsics, limits = shown
+    if d.shape[1] < LANES:
+        return in_turn(upsample_planes, keep_planes, describe, cells, kept, shown)
+    if kept is None:
+        kept = np.ones(d.shape, np.bool_)
+    large, described = np.empty((3, *d.shape), np.float32), _empty(d.shape)
+    _upsample_and_describe(
+        planes, frames, around, behind, numbers_of(noise, unit), scale, kept, d, m, frame_count,
+        _numbers(deviation, intrinsics, limits), large, *described)
+    return large, described
+
+
+def _empty(shape: tuple[int, int]) -> Described:
+    return (np.empty(shape, np.float32), np.empty((*shape, 3), np.float32),
+            np.empty(shape, np.float32), np.empty(shape, np.uint8))
+
+
+def _numbers(noise: tuple[float, float], intrinsics: Intrinsics, limits: tuple[float, float]
+             ) -> np.ndarray:
+    """Return fx, fy, cx, cy, floor and share of what is corrected, and the limits of d."""
+    k = intrinsics
+    return np.array([k.fx, k.fy, k.cx, k.cy, CORRECTED_UNITS * noise[0],
+                     CORRECTED_UNITS * noise[1], *limits], np.float32)
 
 
 @njit(parallel=True, **FUSED)
-def _describe(planes, d, m, frame_count, far, share, camera, least, most, depth, normals,
-              confidence, provenance):
-    height, width = depth.shape
-    for y in prange(height):
-        for start in range(0, width, LANES):
-            _describe_run(planes, d[y], m[y], frame_count[y], far, share, camera, least, most, y,
-                          min(start, width - LANES), depth[y], normals[y].ravel(), confidence[y],
-                          provenance[y])
+def _describe(planes, d, m, frame_count, numbers, depth, normals, confidence, provenance):
+    for y in prange(len(depth)):
+        _describe_row(planes[:, y], d[y], m[y], frame_count[y], numbers, y, depth[y], normals[y],
+                      confidence[y], provenance[y])
+
+
+@njit(parallel=True, **FUSED)
+def _upsample_and_describe(planes, frames, around, behind, noise, scale, kept, d, m, frame_count,
+                           numbers, large, depth, normals, confidence, provenance):
+    for between in prange(bands_of(len(d), scale)):
+        band = np.int64(between)
+        upsample_band(planes, frames, around, behind, noise, scale, band, large)
+        first, end = rows_of(band, len(d), scale)
+        for y in range(first, end):
+            keep_row(kept[y], large[0, y], large[1, y], large[2, y])
+            _describe_row(large[:, y], d[y], m[y], frame_count[y], numbers, y, depth[y],
+                          normals[y], confidence[y], provenance[y])
+
+
+@njit(**INLINE)
+def _describe_row(planes, d, m, frame_count, numbers, y, depth, normals, confidence, provenance):
+    for start in range(0, d.size, LANES):
+        _describe_run(planes, d, m, frame_count, numbers[4], numbers[5], numbers[:4], numbers[6],
+                      numbers[7], y, min(start, d.size - LANES), depth, normals.ravel(),
+                      confidence, provenance)
 
 
 @njit(**INLINE)
@@ -81,8 +138,8 @@ def _describe_run(planes, d, m, frame_count, far, share, camera, least, most, y,
                   normals, confidence, provenance):
     """Describe neighbouring pixels of a row: normals, depth, confidence and provenance."""
     at, zero, one, nan = U(x), spread_run(ZERO), spread_run(ONE), spread_run(_NAN)
-    value = load_run(planes[0, y], at)
-    ux, uy = load_run(planes[1, y], at), load_run(planes[2, y], at)
+    value = load_run(planes[0], at)
+    ux, uy = load_run(planes[1], at), load_run(planes[2], at)
     known = at_most_run(spread_run(least), value) * at_most_run(value, spread_run(most))
     a, b = spread_run(camera[0]) * ux, spread_run(camera[1]) * uy
     across = spread_run(np.float32(x) - camera[2]) + counting_run()

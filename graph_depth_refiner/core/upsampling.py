@@ -49,23 +49,36 @@ def upsample(k: Kernels, planes: Array, level: Level, present: Present, obs: Obs
              guide: Guide, config: RefinerConfig) -> Array:
     """Return the plane, 3 H W, of every pixel of the full image; 0 where nothing is known."""
     if guide.scale > 1:
-        d, frames = present.d, level.frames
-        if config.planes.guided:
-            image = k.array(color_planes(obs.image))
-            d = k.predict_by_color(planes, guide.color, image, d, guide.scale,
-                                   CLOSE * level.unit, COLOR_SIGMA)
-            frames = fit_weight(k, level)
-        # nothing known has no deviation of its own, and none at all where all of it is a share
-        planes = k.upsample_planes(
-            planes, frames, d, present.frames, present.noise, level.unit, guide.scale)
+        planes = k.upsample_planes(*cells_of(k, planes, level, present, obs, guide, config))
     else:
         planes = planes + 0  # a copy in numpy and torch alike
     if config.planes.final_median:
         planes[0] = k.median3(planes[0])
-    if config.holes.fill != 'all':
-        sigma = present.noise.sigma(k.positive_median(present.d))
-        k.keep_planes(planes, k.fillable(present.d, obs.d > 0, sigma, config))
+    kept = kept_of(k, level, present, obs, config)
+    if kept is not None:
+        k.keep_planes(planes, kept)
     return planes
+
+
+def cells_of(k: Kernels, planes: Array, level: Level, present: Present, obs: Observation,
+             guide: Guide, config: RefinerConfig) -> tuple:
+    """Return what `upsample_planes` takes."""
+    d, frames = present.d, level.frames
+    if config.planes.guided:
+        image = k.array(color_planes(obs.image))
+        d = k.predict_by_color(planes, guide.color, image, d, guide.scale,
+                               CLOSE * level.unit, COLOR_SIGMA)
+        frames = fit_weight(k, level)
+    # nothing known has no deviation of its own, and none at all where all of it is a share
+    return planes, frames, d, present.frames, present.noise, level.unit, guide.scale
+
+
+def kept_of(k: Kernels, level: Level, present: Present, obs: Observation,
+            config: RefinerConfig) -> Array | None:
+    """Return which pixels, H W bool, may have a value; None: all."""
+    if config.holes.fill == 'all':
+        return None
+    return k.fillable(present.d, obs.d > 0, level.unit, config)
 
 
 def median3(image: np.ndarray) -> np.ndarray:

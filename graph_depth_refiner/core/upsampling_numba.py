@@ -20,7 +20,6 @@ the cells, whose planes are then neighbours in memory. Beyond the border the out
 
 from __future__ import annotations
 
-import cv2
 from numba import njit, prange
 import numpy as np
 
@@ -30,17 +29,21 @@ from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
     abs_run,
     choose_run,
+    even_run,
     inverse_run,
     LANES,
     least_run,
     less_run,
+    load_bytes,
     load_run,
     most_run,
+    odd_run,
     root_run,
     spread_run,
     store_run,
     sum_run,
 )
+from graph_depth_refiner.core.masks_numba import closable
 from graph_depth_refiner.core.noise import COMMON, NoiseModel
 from graph_depth_refiner.core.rows_numba import wide_enough
 
@@ -63,32 +66,54 @@ def upsample_planes(planes: np.ndarray, frames: np.ndarray, d: np.ndarray, behin
     depth 0 is none. The scale is even.
     """
     large = np.empty((3, *d.shape), np.float32)
-    numbers = np.array([noise.floor, noise.share, unit], np.float32)
-    _upsample(planes, frames, d, behind, numbers, scale, large)
+    _upsample(planes, frames, d, behind, numbers_of(noise, unit), scale, large)
     return large
+
+
+def numbers_of(noise: NoiseModel, unit: float) -> np.ndarray:
+    """Return the numbers of the noise as the kernels take them."""
+    return np.array([noise.floor, noise.share, unit], np.float32)
 
 
 @njit(parallel=True, **FUSED)
 def _upsample(planes, frames, d, behind, numbers, scale, large):
+    for between in prange(bands_of(len(d), scale)):
+        upsample_band(planes, frames, d, behind, numbers, scale, np.int64(between), large)
+
+
+@njit(**INLINE)
+def bands_of(height, scale):
+    """Return how many bands of rows lie between the middles of cells, with those outside."""
+    return (height - 1 + scale // 2) // scale + 1
+
+
+@njit(**INLINE)
+def rows_of(row, height, scale):
+    """Return the first row of a band, and the one after its last."""
+    return max(0, row * scale - scale // 2), min(height, row * scale + scale // 2)
+
+
+@njit(**INLINE)
+def upsample_band(planes, frames, d, behind, numbers, scale, row, large):
+    """Upsample the rows between a row of cells, below them, and the row before, above them."""
     height, width = d.shape
-    share, half = ONE / np.float32(scale), scale // 2
+    share = ONE / np.float32(scale)
     wide = (width // scale // LANES + 1) * LANES
-    for between in prange((height - 1 + half) // scale + 1):
-        row = np.int64(between)  # of the cells below; those of the row before are above
-        cells = np.empty((2, 5, wide + 2), np.float32)
-        _cells(planes, frames, row - 1, cells[0])
-        _cells(planes, frames, row, cells[1])
-        known = np.zeros((2, scale, wide), np.float32)  # d, and the frames behind it
-        found = np.empty((3, scale, wide), np.float32)
-        for y in range(max(0, row * scale - half), min(height, row * scale + half)):
-            v = (np.float32(y) + _HALF) * share - _HALF
-            _take_apart(d[y], known[0])
-            _take_apart(behind[y], known[1])
-            for phase in range(scale):
-                _blend(planes, frames, cells, known[:, phase], numbers, y, v, row, phase, scale,
-                       width, found[:, phase])
-            for k in range(3):
-                _put_together(found[k], large[k, y])
+    cells = np.empty((2, 5, wide + 2), np.float32)
+    _cells(planes, frames, row - 1, cells[0])
+    _cells(planes, frames, row, cells[1])
+    known = np.zeros((2, scale, wide), np.float32)  # d, and the frames behind it
+    found = np.empty((3, scale, wide), np.float32)
+    first, end = rows_of(row, height, scale)
+    for y in range(first, end):
+        v = (np.float32(y) + _HALF) * share - _HALF
+        _take_apart(d[y], known[0])
+        _take_apart(behind[y], known[1])
+        for phase in range(scale):
+            _blend(planes, frames, cells, known[:, phase], numbers, y, v, row, phase, scale,
+                   width, found[:, phase])
+        for k in range(3):
+            _put_together(found[k], large[k, y])
 
 
 @njit(**INLINE)
@@ -116,12 +141,16 @@ def _take_apart(row, parts):
     """Write the pixels of a row by their place in a cell, one row for each."""
     scale = len(parts)
     cells = row.size // scale
+    runs = scale == 2 and cells >= LANES
+    if runs:
+        for start in range(0, cells, LANES):
+            c = min(start, cells - LANES)
+            one, other = load_run(row, U(2 * c)), load_run(row, U(2 * c + LANES))
+            store_run(parts[0], U(c), even_run(one, other))
+            store_run(parts[1], U(c), odd_run(one, other))
     for phase in range(scale):
         part = parts[phase]
-        if scale == 2:  # a number that the compiler knows
-            for c in range(U(cells)):
-                part[c] = row[U(2) * c + U(phase)]
-        else:
+        if not runs:
             for c in range(U(cells)):
                 part[c] = row[U(scale) * c + U(phase)]
         if cells * scale + phase < row.size:
@@ -252,12 +281,13 @@ def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerC
     holes = config.holes
     if holes.fill == 'none':
         return measured
-    rim = cv2.dilate(measured.view(np.uint8), np.ones((2 * upsampling.RIM + 1,) * 2, np.uint8))
-    known = (_closed(measured, holes.history_width) | rim.view(bool)) & (d > 0)
-    filled = _closed(known, holes.max_width)
+    known, filled = closable(
+        measured, d > 0, holes.history_width, upsampling.RIM, holes.max_width)
     side = max(2 * holes.max_width + 1, upsampling.AROUND)
-    _one_surface(*wide_enough(d), known, side, np.float32(upsampling.ONE_SURFACE * sigma), filled)
-    return filled
+    columns = d.shape[1]
+    d, known, filled = wide_enough(d, known.view(np.uint8), filled.view(np.uint8))
+    _one_surface(d, known, side, np.float32(upsampling.ONE_SURFACE * sigma), filled)
+    return np.ascontiguousarray(filled[:, :columns]).view(np.bool_)
 
 
 @njit(parallel=True, **FUSED)
@@ -265,18 +295,24 @@ def _one_surface(d, known, side, limit, filled):
     """Take back those filled pixels, not known, around which there is a depth edge."""
     height, width = known.shape
     before, after = side // 2, side - 1 - side // 2
+    reach = -(-side // LANES)
     for row in prange(height):
         y = np.int64(row)
-        some = False
-        for x in range(U(width)):
-            some |= filled[y, x] & ~known[y, x]
-        if not some:
-            continue
+        # runs with any of these, and with those beside them
+        asked = np.zeros(-(-width // LANES), np.bool_)
+        beside = np.zeros(asked.size, np.bool_)
+        for place in range(asked.size):
+            x = U(min(place * LANES, width - LANES))
+            if sum_run(load_bytes(filled[y], x) - load_bytes(known[y], x)) > ZERO:
+                asked[place] = True
+                beside[max(0, place - reach):place + reach + 1] = True
         # the extremes of the columns, then of the squares
-        nearest = np.zeros(d.shape[1] + side, np.float32)
-        farthest = np.full(d.shape[1] + side, _INFINITE)
-        for start in range(0, d.shape[1], LANES):
-            x = U(min(start, d.shape[1] - LANES))
+        nearest = np.zeros(width + side, np.float32)
+        farthest = np.full(width + side, _INFINITE)
+        for place in range(asked.size):
+            if not beside[place]:
+                continue
+            x = U(min(place * LANES, width - LANES))
             near, far = spread_run(ZERO), spread_run(_INFINITE)
             for v in range(max(0, y - before), min(height, y + after + 1)):
                 value = load_run(d[v], x)
@@ -285,12 +321,15 @@ def _one_surface(d, known, side, limit, filled):
                     less_run(spread_run(ZERO), value), value, spread_run(_INFINITE)))
             store_run(nearest, x + U(before), near)
             store_run(farthest, x + U(before), far)
-        for x in range(U(width)):
-            if filled[y, x] & ~known[y, x]:
-                near, far = ZERO, _INFINITE
-                for u in range(x, x + U(side)):
-                    near, far = max(near, nearest[u]), min(far, farthest[u])
-                filled[y, x] = near - far <= max(limit, _STEP * near)
+        for place in range(asked.size):
+            if not asked[place]:
+                continue
+            for x in range(place * LANES, min(width, (place + 1) * LANES)):
+                if filled[y, x] > known[y, x]:
+                    near, far = ZERO, _INFINITE
+                    for u in range(U(x), U(x + side)):
+                        near, far = max(near, nearest[u]), min(far, farthest[u])
+                    filled[y, x] = near - far <= max(limit, _STEP * near)
 
 
 def keep_planes(planes: np.ndarray, kept: np.ndarray) -> None:
@@ -300,18 +339,15 @@ def keep_planes(planes: np.ndarray, kept: np.ndarray) -> None:
 
 @njit(parallel=True, **FUSED)
 def _keep_planes(planes, kept):
-    height, width = kept.shape
-    for y in prange(height):
-        for x in range(U(width)):
-            if not kept[y, x]:
-                planes[0, y, x] = planes[1, y, x] = planes[2, y, x] = ZERO
+    for y in prange(len(kept)):
+        keep_row(kept[y], planes[0, y], planes[1, y], planes[2, y])
 
 
-def _closed(mask: np.ndarray, width: int) -> np.ndarray:
-    """Return a mask, H W bool, with what is narrower than a width closed."""
-    if width < 1:
-        return mask
-    closed = cv2.morphologyEx(
-        mask.view(np.uint8), cv2.MORPH_CLOSE, np.ones((width + 1, width + 1), np.uint8),
-        borderType=cv2.BORDER_CONSTANT, borderValue=0)
-    return mask | closed.view(bool)  # at the border nothing is closed, nor lost
+@njit(**INLINE)
+def keep_row(kept, d, ux, uy):
+    """Clear, in place, planes of a row."""
+    for x in range(U(kept.size)):
+        keep = kept[x]
+        d[x] = d[x] if keep else ZERO
+        ux[x] = ux[x] if keep else ZERO
+        uy[x] = uy[x] if keep else ZERO

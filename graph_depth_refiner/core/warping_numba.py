@@ -20,6 +20,18 @@ import numpy as np
 
 from graph_depth_refiner.core.camera import pinhole
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
+from graph_depth_refiner.core.jit.simd import (
+    choose_run,
+    LANES,
+    less_run,
+    load_bytes,
+    load_run,
+    most_run,
+    spread_run,
+    store_bytes,
+    store_run,
+    sum_run,
+)
 from graph_depth_refiner.core.warping import CRACK_SHARE, EDGE_ON
 from graph_depth_refiner.frame import Intrinsics
 
@@ -45,20 +57,50 @@ def _warp(x, n, color, rotation, translation, camera, bands, depth, warped, fram
                                           bottom):
                 continue
             _project(x, n, rotation, translation, camera, y, target, moved)
-            for u in range(U(width)):
-                place = target[u]
-                if place < np.int32(first) or place >= np.int32(end):
+            for start in range(0, width, LANES):
+                if start + LANES <= width and _in_order(target, start, first, end):
+                    _land_run(U(target[start]), U(start), moved, n[y], color[:, y], depth,
+                              warped, frame_count, seen)
                     continue
-                t = U(place)
-                near = moved[0, u]
-                if near > depth[t]:
-                    depth[t] = warped[0, t] = near
-                    warped[1, t], warped[2, t] = moved[1, u], moved[2, u]
-                    frame_count[t] = n[y, u]
-                    seen[0, t] = color[0, y, u]
-                    if channels > 1:  # rarely, and a loop costs even where there is but one
-                        for c in range(U(1), channels):
-                            seen[c, t] = color[c, y, u]
+                for u in range(U(start), U(min(start + LANES, width))):
+                    place = target[u]
+                    if place < np.int32(first) or place >= np.int32(end):
+                        continue
+                    t = U(place)
+                    near = moved[0, u]
+                    if near > depth[t]:
+                        depth[t] = warped[0, t] = near
+                        warped[1, t], warped[2, t] = moved[1, u], moved[2, u]
+                        frame_count[t] = n[y, u]
+                        seen[0, t] = color[0, y, u]
+                        if channels > 1:  # rarely, and a loop costs even where there is but one
+                            for c in range(U(1), channels):
+                                seen[c, t] = color[c, y, u]
+
+
+@njit(**INLINE)
+def _in_order(target, start, first, end):
+    """Tell whether a run lands within a band, and on neighbouring pixels as it came."""
+    begin, apart = target[start], np.int32(0)
+    for lane in range(LANES):
+        apart |= (target[U(start + lane)] - begin) ^ np.int32(lane)
+    return apart == 0 and begin >= np.int32(first) and begin + LANES <= np.int32(end)
+
+
+@njit(**INLINE)
+def _land_run(t, u, moved, n, color, depth, warped, frame_count, seen):
+    """Let a run land on neighbouring pixels where it is nearer than what landed before."""
+    near, before = load_run(moved[0], u), load_run(depth, t)
+    nearer = less_run(before, near)
+    near = choose_run(nearer, near, before)
+    store_run(depth, t, near)
+    store_run(warped[0], t, near)
+    for k in range(1, 3):
+        store_run(warped[k], t, choose_run(nearer, load_run(moved[k], u), load_run(warped[k], t)))
+    store_run(frame_count, t, choose_run(nearer, load_run(n, u), load_run(frame_count, t)))
+    for c in range(seen.shape[0]):
+        value = choose_run(nearer, load_bytes(color[c], u), load_bytes(seen[c], t))
+        store_bytes(seen[c], t, value)
 
 
 @njit(**FUSED)
@@ -127,15 +169,41 @@ def _close_cracks(depth, warped, frame_count, seen):
     """Close cracks between pixels that something landed on, two of them on opposite sides."""
     height, width = depth.shape
     for y in prange(height):
-        for x in range(width):
-            if depth[y, x] > ZERO:
+        for start in range(0, width, LANES):
+            inner = 0 < y < height - 1 and 0 < start < width - LANES
+            if inner and _clear_run(depth, y, U(start), warped, frame_count, seen):
                 continue
-            if _between(depth, y, x):
-                _close_crack(depth, y, x, warped, frame_count, seen)
-            else:
-                warped[0, y, x] = warped[1, y, x] = warped[2, y, x] = frame_count[y, x] = ZERO
-                for c in range(seen.shape[0]):
-                    seen[c, y, x] = 0
+            for x in range(start, min(start + LANES, width)):
+                if depth[y, x] > ZERO:
+                    continue
+                if _between(depth, y, x):
+                    _close_crack(depth, y, x, warped, frame_count, seen)
+                else:
+                    warped[0, y, x] = warped[1, y, x] = warped[2, y, x] = ZERO
+                    frame_count[y, x] = ZERO
+                    for c in range(seen.shape[0]):
+                        seen[c, y, x] = 0
+
+
+@njit(**INLINE)
+def _clear_run(depth, y, x, warped, frame_count, seen):
+    """Clear where nothing landed in a run inside the image, unless there is a crack in it."""
+    zero, one = spread_run(ZERO), spread_run(ONE)
+    landed = less_run(zero, load_run(depth[y], x))
+    empty = one - landed
+    if sum_run(empty) == ZERO:
+        return True
+    aside = less_run(zero, load_run(depth[y], x - U(1))) \
+        * less_run(zero, load_run(depth[y], x + U(1)))
+    along = less_run(zero, load_run(depth[y - 1], x)) * less_run(zero, load_run(depth[y + 1], x))
+    if sum_run(empty * most_run(aside, along)) > ZERO:
+        return False
+    for k in range(3):
+        store_run(warped[k, y], x, choose_run(landed, load_run(warped[k, y], x), zero))
+    store_run(frame_count[y], x, choose_run(landed, load_run(frame_count[y], x), zero))
+    for c in range(seen.shape[0]):
+        store_bytes(seen[c, y], x, choose_run(landed, load_bytes(seen[c, y], x), zero))
+    return True
 
 
 @njit(**INLINE)

@@ -88,6 +88,9 @@ def stages(k):
         'relax_at_curvature': lambda: k.relax_at_curvature(w, x, 0.1),
         'pack': lambda: k.pack((one, color), (number, 1.0)),
         'describe': lambda: k.describe(x, one, one, one, (0.1, 0.1), CAMERA, (0.01, 100.0)),
+        'upsample_and_describe': lambda: k.upsample_and_describe(
+            (x, one, large, large, NOISE, number, 2), large > 0,
+            (large, large, large, (0.1, 0.1), CAMERA, (0.01, 100.0))),
     }
 
 

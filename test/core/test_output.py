@@ -16,8 +16,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scenes import ramp_planes, run
 
+from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.output import in_turn
 from graph_depth_refiner.frame import Intrinsics, Provenance
 
 SHAPE = (30, 40)
@@ -57,3 +60,26 @@ def test_variants_agree(variants):
             (0.3, 0.8))
     for one, two in zip(*(run(k, k.describe, *args) for k in variants)):
         assert np.allclose(one, two, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize('scale', [2, 4])
+@pytest.mark.parametrize('shape', [SHAPE, (29, 43), (12, 9)])
+@pytest.mark.parametrize('share', [0.7, None])
+def test_planes_are_upsampled_and_described_at_once(kernels, scale, shape, share):
+    rng, k = np.random.default_rng(2), kernels
+    small = ramp_planes((shape[0] // scale, shape[1] // scale), 0.5, 2e-3, -1e-3)
+    d = (0.5 + 5e-3 * rng.standard_normal(shape)).astype(np.float32) * (rng.random(shape) > 0.2)
+    frames = (9 * rng.random(shape)).astype(np.float32)
+    around, behind = k.array(d), k.array(frames)
+    cells = (k.array(small), k.array(np.ones_like(small[0])), around, behind,
+             NoiseModel(1e-3, 1e-3, 1e-3), 1e-3, scale)
+    kept = None if share is None else k.array(rng.random(shape) < share)
+    measured = k.array(d * (rng.random(shape) > 0.2).astype(np.float32))  # d is also of the past
+    shown = (measured, k.array(np.ones_like(d)), behind, NOISE, Intrinsics(50, 55, 20, 15),
+             (0.3, 0.8))
+    planes, described = k.upsample_and_describe(cells, kept, shown)
+    expected = in_turn(k.upsample_planes, k.keep_planes, k.describe, cells, kept, shown)
+    for one, other in zip((planes, *described), (expected[0], *expected[1])):
+        assert np.allclose(k.numpy(one), k.numpy(other), rtol=1e-6, atol=1e-6, equal_nan=True)
+    unknown = np.isnan(k.numpy(described[0]))
+    assert unknown.any() if kept is not None else not unknown.any()

@@ -172,6 +172,21 @@ def test_what_is_rough_by_less_than_a_hundredth_is_no_edge(kernels, step, filled
     assert (found[8:-8, 28:31] == filled).all()
 
 
+@pytest.mark.parametrize('shape', [(1, 1), (9, 63), (40, 64), (37, 65), (50, 130)])
+@pytest.mark.parametrize('history_width, max_width', [
+    (0, 0), (3, 4), (40, 1), (41, 7), (63, 3), (64, 64), (200, 150)])
+def test_variants_fill_the_same_holes(variants, shape, history_width, max_width):
+    rng = np.random.default_rng(history_width)
+    for share in (0.02, 0.3, 0.9):
+        measured = rng.random(shape) < share
+        # two surfaces, far from the limit of what is one
+        d = np.where(np.arange(shape[1]) < 0.6 * shape[1], 0.5, 0.6).astype(np.float32)
+        d = d * (measured | (rng.random(shape) < 0.8))
+        one, other = (run(k, k.fillable, d, measured, SIGMA, config(
+            fill='small', max_width=max_width, history_width=history_width)) for k in variants)
+        assert ((one > 0) == (other > 0)).all()
+
+
 def test_planes_of_pixels_without_a_value_are_cleared(kernels):
     kept = np.zeros(SHAPE, np.float32)
     kept[3:9, 5:30] = 1

@@ -83,6 +83,21 @@ def test_the_nearer_of_two_surfaces_stays(kernels):
     assert np.allclose(warped[0][:, :24], 0.5) and np.allclose(warped[0][:, 24:50], 1.0)
 
 
+def test_what_moves_as_a_whole_keeps_its_order(kernels):
+    """By 0.1 * 60 * 0.5 = 3 pixels; a hole in it moves along, and is empty."""
+    rng = np.random.default_rng(0)
+    frames = 1 + rng.random(SHAPE, np.float32)
+    frames[10:30, 20:41] = 0  # whole runs of pixels, and parts of some
+    color = rng.integers(0, 256, (3, *SHAPE)).astype(np.uint8)
+    warped, frame_count, seen = run(
+        kernels, kernels.warp, plane_map(np.array([0.0, 0.0, 0.5])), frames, color,
+        rigid((0, 0, 0), (-0.1, 0, 0)), K)
+    assert (frame_count[:, :57] == frames[:, 3:]).all() and (frame_count[:, 57:] == 0).all()
+    there = frame_count > 0
+    assert (seen[:, :, :57] == (color * (frames > 0))[:, :, 3:]).all()
+    assert np.allclose(warped[0], 0.5 * there) and not warped[1:].any()
+
+
 def test_variants_agree(variants):
     rng = np.random.default_rng(0)
     x = plane_map(np.array([0.1, 0.05, 0.5]))

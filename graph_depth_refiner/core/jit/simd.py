@@ -107,7 +107,7 @@ def store_run(typing, row, index, values):
 
 @intrinsic
 def store_bytes(typing, row, index, values):
-    """Write a run of whole numbers from 0 to 127 to a contiguous row of uint8."""
+    """Write a run of whole numbers from 0 to 255 to a contiguous row of uint8."""
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         whole = builder.fptosi(arguments[2], ir.VectorType(ir.IntType(32), LANES))
