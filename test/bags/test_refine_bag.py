@@ -226,7 +226,7 @@ def test_a_run_that_left_nothing_does_not_bind_the_next(tmp_path):
     source = write_bag(tmp_path / 'in', 2)
     leave_nothing_but_the_state(source, tmp_path / 'out')
     assert refinement.refine_bag(
-        job(source, tmp_path / 'out', '--set', 'solver.iterations=3')).frames == 2
+        job(source, tmp_path / 'out', '--set', 'solver.iterations=2')).frames == 2
 
 
 @pytest.mark.parametrize('damage', [b'', b'hello', b'\x80\x05N.', b'cos\nnothing\n.', b'I1\n0.'])
@@ -245,7 +245,7 @@ def test_other_settings_do_not_go_on_with_an_old_run(tmp_path):
     source = write_bag(tmp_path / 'in', 4)
     refinement.refine_bag(job(source, tmp_path / 'out'), wanted=lambda: False)
     with pytest.raises(ValueError, match='got one begun from another recording or with other'):
-        refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'solver.iterations=3'))
+        refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'solver.iterations=2'))
 
 
 def test_a_finished_job_is_not_done_again(tmp_path, capsys):
@@ -258,7 +258,7 @@ def test_a_finished_job_is_not_done_again(tmp_path, capsys):
     assert 'complete already: 2 of 2' in capsys.readouterr().out
     assert contents(tmp_path / 'out') == before
     with pytest.raises(ValueError, match='expected a new folder'):
-        refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'solver.iterations=3'))
+        refinement.refine_bag(job(source, tmp_path / 'out', '--set', 'solver.iterations=2'))
     assert contents(tmp_path / 'out') == before
 
 

@@ -14,6 +14,8 @@
 """How many threads are used: what the cores leave decides, and the caller's limit stands."""
 
 import math
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -122,3 +124,10 @@ def test_nothing_to_choose_without_numba(monkeypatch):
     with chosen.use(0):
         pass
     assert chosen.number == 0
+
+
+def test_numba_that_another_thread_is_importing_is_left_alone(monkeypatch):
+    # several nodes of a process start at once: one imports, the others find half a module
+    monkeypatch.setitem(sys.modules, 'numba', ModuleType('numba'))
+    with Threads().use(1):
+        pass

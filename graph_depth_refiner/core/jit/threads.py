@@ -88,7 +88,8 @@ class Threads:
         The caller's own limit, by numba.set_num_threads or NUMBA_NUM_THREADS, stands.
         """
         numba = sys.modules.get('numba')
-        if numba is None:  # no kernel is loaded yet, or none of numba's is in use
+        # no kernel is loaded yet, none of numba's is in use, or another thread is importing it
+        if numba is None or not hasattr(numba, 'set_num_threads'):
             yield
             return
         allowed = numba.get_num_threads()
