@@ -63,8 +63,6 @@ def run(module: str, kind: str, args: list[str] | None = None) -> NoReturn:
         # no KeyboardInterrupt from just anywhere: rclpy's own handlers come on top of these
         signal.signal(number, lambda got, _: signals.append(got))
     keep_freed_memory()
-    # OpenCV's threads, not used for a while, would spin a millisecond a frame; read on its import
-    os.environ.setdefault('OPENCV_THREAD_POOL_ACTIVE_WAIT_WORKER', '0')
     code = 0
     try:
         _live(module, kind, args, signals)
