@@ -19,7 +19,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import rclpy
-from rclpy.executors import ExternalShutdownException
+from rclpy.executors import Executor, ExternalShutdownException
+
+# Asked for when an executor is deleted, also one whose making a shutdown cut short.
+if not hasattr(Executor, '_sigint_gc'):
+    Executor._sigint_gc = None
 
 
 @contextmanager

@@ -13,6 +13,8 @@
 # limitations under the License.
 """Whatever rclpy raises at a shutdown ends a node quietly; other errors stay errors."""
 
+import sys
+
 import pytest
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -46,3 +48,11 @@ def test_shutdown_told_by_rclpy():
 def test_errors_of_a_live_node_are_raised(executor):
     with pytest.raises(RuntimeError, match='a real one'), until_shutdown():
         raise RuntimeError('a real one')
+
+
+def test_an_executor_whose_making_was_cut_short_is_deleted_quietly(monkeypatch):
+    said = []
+    monkeypatch.setattr(sys, 'unraisablehook', said.append)
+    half_made = SingleThreadedExecutor.__new__(SingleThreadedExecutor)
+    del half_made
+    assert said == []
