@@ -199,8 +199,8 @@ def test_ripples_that_stand_still_are_noise_too(kernels, hidden):
 def test_what_bends_alike_everywhere_is_not_taken_for_noise(kernels):
     planes = wall(0, 0)
     curve = SIGMA / 8
-    planes[0] = 0.5 + 0.5 * curve * (X - 44.5) ** 2
-    planes[1] = curve * (X - 44.5)
+    planes[0] = 0.5 + 0.5 * curve * ((X - 44.5) ** 2 + (Y - 34.5) ** 2)
+    planes[1:] = curve * (X - 44.5), curve * (Y - 34.5)
     found = run(kernels, partial(kernels.plane_mismatch, spacing=8), planes.astype(np.float32),
                 ONES, SIGMA * ONES)
     assert found < 1e-2  # planes 16 px apart are off by 16 deviations
