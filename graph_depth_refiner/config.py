@@ -301,7 +301,7 @@ class Planes(Group):
     slopes: bool = tunable(False, 'Start with the slopes of planes fitted over the graph')
     passes: int = tunable(
         2, 'Passes that smooth planes where wide windows are planar, each twice as wide as the '
-        'one before', low=0, high=5)
+        'one before; one more where the full resolution is solved for', low=0, high=5)
     final_median: bool = tunable(False, 'End with a 3x3 median of inverse depth')
     guided: bool = tunable(
         False, 'At full resolution choose between the planes around a pixel by its colour '
@@ -365,7 +365,7 @@ class Solver(Group):
     mode: str = tunable(
         'realtime', 'A fixed number of steps, or on until the energy settles',
         choices=('realtime', 'converged'))
-    iterations: int = tunable(3, 'Solver steps per frame in realtime mode', low=0, high=100000)
+    iterations: int = tunable(1, 'Solver steps per frame in realtime mode', low=0, high=100000)
     max_iterations: int = tunable(
         8000, 'Most solver steps per level in converged mode', low=1, high=1000000)
     tolerance: float = tunable(

@@ -137,7 +137,7 @@ class Refined:
     provenance: np.ndarray  # H W uint8, see Provenance
     status: Status
     iterations: int
-    energy: float
+    energy: float  # of the planes; 0 where the settings ask for no step of the solver
     milliseconds: dict[str, float] = field(default_factory=dict)  # by stage
     # the same of the calling thread on a core: of all threads where there is only one
     cpu_milliseconds: dict[str, float] = field(default_factory=dict)

@@ -29,6 +29,7 @@ from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import kernels
 from graph_depth_refiner.core.cleaning import clean, extend_planes, is_on, without_rejected
 from graph_depth_refiner.core.downsampling import downsample, downsample_image, Guide, Level
+from graph_depth_refiner.core.flying import drop_flying
 from graph_depth_refiner.core.history import (
     continues,
     find_motion,
@@ -66,6 +67,7 @@ from graph_depth_refiner.core.output import (
 )
 from graph_depth_refiner.core.patch_graph import CachedGraph, update_graph
 from graph_depth_refiner.core.types import Problem, Solution
+from graph_depth_refiner.core.upsampling import upsample
 from graph_depth_refiner.frame import Frame, Intrinsics, Refined, Status
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ class Solved(NamedTuple):
     present: Present
     level: Level
     solution: Solution
-    large: Array  # 3 H W, planes
+    planes: Array  # 3 h w, the result at the solved resolution
     packed: Any  # all that leaves the device
 
 
@@ -283,7 +285,8 @@ class DepthRefiner:
         k, past, noise = self._kernels, self.state.history, self.state.noise
         if past is None or noise is None or frame.pose is None:
             return
-        k.warp(past.planes, past.frames, past.grey[None], k.motion(frame.pose), past.intrinsics)
+        k.warp(past.d, past.frames, past.grey[None], past.level_planes[1:], k.motion(frame.pose),
+               past.intrinsics)
         before = Aligned(past.level_planes, past.level_frames, past.level_grey)
         now = Target(past.level_planes[0], past.level_frames, past.level_grey, noise.floor,
                      past.intrinsics)
@@ -320,10 +323,12 @@ class DepthRefiner:
         else:
             self.state = run(remember, k, config, clock, obs=seen.obs, guide=seen.guide,
                              graph=seen.graph, learned=found.learned, present=solved.present,
-                             level=solved.level, solution=solved.solution, large=solved.large
+                             level=solved.level, solution=solved.solution
                              ).known_of(obs, solved.present)
         if found.status is Status.WORSE:
-            refined = as_input(k, frame, obs, solved.large, solved.present, found)
+            large = upsample(k, solved.planes, solved.level, solved.present, seen.obs, seen.guide,
+                             config)
+            refined = as_input(k, frame, obs, large, solved.present, found)
         else:
             refined = to_refined(found, solved.present)
         clock.done('output')
@@ -374,6 +379,7 @@ def solve(k: Kernels, config: RefinerConfig, clock: StageClock, obs: Observation
 
     # Minimise the paper's energy over edges that cross no depth jump
     planes = initialise(k, level, graph.weights, config)
+    planes, level, present = drop_flying(k, planes, level, present, guide, config)
     planes = extend_planes(k, planes, level, guide, config)
     weights, planes = gate_edges(k, graph.weights, planes, level, config)
     clock.done('planes')
@@ -386,15 +392,15 @@ def solve(k: Kernels, config: RefinerConfig, clock: StageClock, obs: Observation
 
     # Back to full resolution, where the measurement has the last word
     planes = finish_planes(k, solution.x, level, guide, config)
-    large, described = upsample_and_describe(k, planes, level, present, obs, guide, config)
+    described = upsample_and_describe(k, planes, level, present, obs, guide, config)
     clock.done('upsample')
-    return Solved(present, level, solution, large, packed(
+    return Solved(present, level, solution, planes, packed(
         k, described, present, solution, graph.hit_rate))
 
 
 def remember(k: Kernels, config: RefinerConfig, clock: StageClock, obs: Observation,
              guide: Guide, graph: CachedGraph, learned: bool, present: Present, level: Level,
-             solution: Solution, large: Array) -> State:
+             solution: Solution) -> State:
     """Return what the next frame may use of this one."""
     noise = present.noise if learned else replace(present.noise, frames=0.0)
-    return State(History.of(obs, guide, graph, present, level, large, solution), noise)
+    return State(History.of(obs, guide, graph, present, level, solution), noise)

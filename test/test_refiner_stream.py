@@ -213,7 +213,7 @@ def test_the_error_of_a_static_wall_falls_as_the_root_of_the_frames():
     spread = []
     for number in range(16):
         refined = refiner.refine(wall(number))
-        spread.append(float(np.std(2 * refiner.state.history.planes[0])))
+        spread.append(float(np.std(2 * refiner.state.history.d)))
     assert spread[0] == pytest.approx(NOISE, rel=0.05)
     assert spread[3] == pytest.approx(NOISE / 2, rel=0.05)
     assert spread[15] == pytest.approx(NOISE / 4, rel=0.05)

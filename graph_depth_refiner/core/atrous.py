@@ -36,33 +36,37 @@ from graph_depth_refiner.core.kernels import Array, Kernels, Number
 RADIUS = 2  # samples on either side
 FADE = 1.2  # samples: standard deviation of the weight by distance
 FIRST_SPACING = 4  # pixels between samples in the first pass: local fits reach 3 before
-WIDTH = 2.6  # standard deviations beyond which a pixel is of another surface
+# Standard deviations beyond which a pixel is of another surface: of learned noise, and of a guess
+# of it, which includes what hides and is the larger for that.
+WIDTH, GUESS_WIDTH = 4.0, 2.6
 AVERAGED = 12.0  # pixels that a plane is an average of before the first pass,
 GAIN = 4.0  # and how many times more after each pass
 APART = 8  # pixels between the samples of mismatches
 ASIDE = 3  # samples down and across to that compared with: farther than ripples are alike
 STANDING = 1.5  # of planes that err on their own the lower quartile is .67 standard deviations
 RIDGE = 0.05  # squared spacings: keeps slopes as they were where few pixels count
-# share of the window that counts: none of the fit is taken below the first, all beyond the second
-SLOPE_SHARE = (0.35, 0.55)
-VALUE_SHARE = (0.45, 0.65)
+# Share of the window that counts: none of the fit is taken below the first, all beyond the second.
+# Of a plane with as much noise as was learned .86 count.
+SLOPE_SHARE = (0.42, 0.62)
+VALUE_SHARE = (0.62, 0.82)
 
 
 def smooth_planes(k: Kernels, planes: Array, weight: Array, sigma: Array, independent: float,
-                  hidden: Number, passes: int) -> Array:
+                  hidden: Number, passes: int, single: bool) -> Array:
     """
     Return planes, 3 H W, smoothed wherever wide windows are planar to within the noise.
 
     weight, H W, is what a pixel counts for in fits, 0 leaves its plane as it is; sigma, H W, the
     standard deviation of the data, `independent` the share of its variance that differs from
     pixel to pixel and has been averaged already, `hidden` how many times larger noise that stands
-    still may be.
+    still may be. Single pixels, instead of blocks of them, need a pass more to reach as far.
     """
     averaged, spacing = AVERAGED, FIRST_SPACING
-    for _ in range(passes):
+    width = GUESS_WIDTH + (hidden > 1) * (WIDTH - GUESS_WIDTH)
+    for _ in range(passes + (single and passes > 0)):
         left = (1 - independent + independent / averaged) ** 0.5
         seen = STANDING * k.plane_mismatch(planes, weight, sigma, spacing)
         left *= k.smaller((seen / left).clip(1), hidden)
-        planes = k.atrous_pass(planes, weight, WIDTH * left * sigma, spacing)
+        planes = k.atrous_pass(planes, weight, width * left * sigma, spacing)
         averaged, spacing = GAIN * averaged, 2 * spacing
     return planes

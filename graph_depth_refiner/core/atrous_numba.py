@@ -38,7 +38,7 @@ from graph_depth_refiner.core.jit.simd import (
     spread_run,
     store_run,
 )
-from graph_depth_refiner.core.rows_numba import wide_enough
+from graph_depth_refiner.core.rows_numba import padded, wide_enough
 
 _NOTHING, _HALF_ROOT = np.float32(1e-12), np.float32(0.5 ** 0.5)
 _STEPS = np.arange(-RADIUS, RADIUS + 1)
@@ -55,19 +55,14 @@ def atrous_pass(planes: np.ndarray, weight: np.ndarray, width: np.ndarray, spaci
     """
     columns = weight.shape[1]
     planes, weight, width = wide_enough(planes, weight, width)
-    (height, wide), reach = weight.shape, RADIUS * spacing
-    padded = np.empty((4, height + 2 * reach, wide + 2 * reach), np.float32)
-    for part in (np.s_[:reach], np.s_[-reach:]):
-        padded[:, part] = padded[:, :, part] = 0
-    inside = padded[:, reach:reach + height, reach:reach + wide]
-    inside[:3], inside[3] = planes, weight
-    smooth = np.empty((3, height, wide), np.float32)
-    _pass(padded, width, spacing, _TABLE, smooth)
+    around = padded(RADIUS * spacing, *planes, weight)
+    smooth = np.empty((3, *weight.shape), np.float32)
+    _pass(around, width, spacing, _TABLE, smooth)
     return np.ascontiguousarray(smooth[:, :, :columns])
 
 
 @njit(parallel=True, **FUSED)
-def _pass(padded, width, spacing, table, smooth):
+def _pass(around, width, spacing, table, smooth):
     height, wide = width.shape
     reach, apart = RADIUS * spacing, np.float32(spacing)
     zero = spread_run(ZERO)
@@ -75,10 +70,10 @@ def _pass(padded, width, spacing, table, smooth):
         for start in range(0, wide, LANES):
             first = min(start, wide - LANES)
             x, at = U(first), U(first + reach)
-            here = load_run(padded[0, y + reach], at)
+            here = load_run(around[0, y + reach], at)
             # slopes and sums in spacings, not pixels
-            ux = spread_run(apart) * load_run(padded[1, y + reach], at)
-            uy = spread_run(apart) * load_run(padded[2, y + reach], at)
+            ux = spread_run(apart) * load_run(around[1, y + reach], at)
+            uy = spread_run(apart) * load_run(around[2, y + reach], at)
             inverse = inverse_run(most_run(load_run(width[y], x), spread_run(_NOTHING)))
             inverse = inverse * inverse
             # sums of weights, offsets, and what is off the own plane
@@ -87,11 +82,11 @@ def _pass(padded, width, spacing, table, smooth):
             for v in range(2 * RADIUS + 1):
                 dy = spread_run(np.float32(v - RADIUS))
                 row = y + v * spacing
-                zr, wr = padded[0, row], padded[3, row]
+                zr, wr = around[0, row], around[3, row]
                 plane = here + uy * dy
                 fall = spread_run(apart) * dy
                 off = load_run(zr, at) - plane
-                back = load_run(zr, at) - here - load_run(padded[2, row], at) * fall
+                back = load_run(zr, at) - here - load_run(around[2, row], at) * fall
                 all_n = load_run(wr, at) * spread_run(table[v, RADIUS])
                 row_n = _closeness(off, back, inverse) * all_n
                 # of the row: the same sums, pixels on both sides taken together
@@ -100,12 +95,12 @@ def _pass(padded, width, spacing, table, smooth):
                     away = U(step * spacing)
                     dx, share = np.float32(step), spread_run(table[v, RADIUS + step])
                     left, right = at - away, at + away
-                    before, w = _off(padded, row, left, plane, here, ux, fall, -dx, apart)
+                    before, w = _off(around, row, left, plane, here, ux, fall, -dx, apart)
                     a = load_run(wr, left) * share
                     b = load_run(wr, right) * share
                     all_n = all_n + (a + b)
                     a = a * _closeness(before, w, inverse)
-                    after, w = _off(padded, row, right, plane, here, ux, fall, dx, apart)
+                    after, w = _off(around, row, right, plane, here, ux, fall, dx, apart)
                     b = b * _closeness(after, w, inverse)
                     ao, bo = a * before, b * after
                     row_n, row_o = row_n + (a + b), row_o + (ao + bo)
@@ -126,21 +121,21 @@ def _pass(padded, width, spacing, table, smooth):
             # what the slopes change by
             px, py = (xo * yy - yo * xy) * scale, (yo * xx - xo * xy) * scale
             counts = n * inverse_run(full + spread_run(_NOTHING))
-            own = less_run(zero, load_run(padded[3, y + reach], at))
+            own = less_run(zero, load_run(around[3, y + reach], at))
             counts = choose_run(own, counts, zero)
             value, slope = _rising(counts, VALUE_SHARE), _rising(counts, SLOPE_SHARE)
             per_pixel = slope * spread_run(ONE / apart)
             store_run(smooth[0, y], x, here + value * (mo - px * mx - py * my))
-            store_run(smooth[1, y], x, load_run(padded[1, y + reach], at) + per_pixel * px)
-            store_run(smooth[2, y], x, load_run(padded[2, y + reach], at) + per_pixel * py)
+            store_run(smooth[1, y], x, load_run(around[1, y + reach], at) + per_pixel * px)
+            store_run(smooth[2, y], x, load_run(around[2, y + reach], at) + per_pixel * py)
 
 
 @njit(**INLINE)
-def _off(padded, row, at, plane, here, ux, fall, dx, apart):
+def _off(around, row, at, plane, here, ux, fall, dx, apart):
     """Return what samples of a row are off the plane of the centre, and it off theirs."""
-    value, rise = load_run(padded[0, row], at), spread_run(dx)
-    back = value - here - load_run(padded[1, row], at) * spread_run(dx * apart) \
-        - load_run(padded[2, row], at) * fall
+    value, rise = load_run(around[0, row], at), spread_run(dx)
+    back = value - here - load_run(around[1, row], at) * spread_run(dx * apart) \
+        - load_run(around[2, row], at) * fall
     return value - plane - ux * rise, back
 
 

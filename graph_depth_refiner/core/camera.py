@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from graph_depth_refiner.frame import Intrinsics
@@ -64,11 +66,18 @@ def pinhole(intrinsics: Intrinsics) -> np.ndarray:
 def image_flow(motion: np.ndarray, intrinsics: Intrinsics, shape: tuple[int, int], d: float
                ) -> float:
     """Return by how many pixels a motion moves the image of things of inverse depth d, median."""
-    height, width = shape
-    x, y = np.meshgrid(np.linspace(0, width - 1, 9), np.linspace(0, height - 1, 7))
-    k = intrinsics
-    rays = np.stack([(x - k.cx) / k.fx, (y - k.cy) / k.fy, np.ones_like(x)])  # 3 7 9
-    moved = np.einsum('ij,jhw->ihw', motion[:3, :3], rays) + d * motion[:3, 3, None, None]
+    k, (pixels, rays) = intrinsics, _grid(intrinsics, *shape)
+    moved = motion[:3, :3] @ rays + d * motion[:3, 3:]  # 3 63
     ahead = np.maximum(moved[2], 1e-6)
-    return float(np.median(np.hypot(
-        k.fx * moved[0] / ahead + k.cx - x, k.fy * moved[1] / ahead + k.cy - y)))
+    flow = np.hypot(k.fx * moved[0] / ahead + k.cx - pixels[0],
+                    k.fy * moved[1] / ahead + k.cy - pixels[1])
+    return float(np.sort(flow)[len(flow) // 2])
+
+
+@lru_cache(maxsize=16)
+def _grid(k: Intrinsics, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return 63 pixels all over an image, 2 63, and their rays, 3 63."""
+    x, y = (side.ravel() for side in np.meshgrid(
+        np.linspace(0, width - 1, 9), np.linspace(0, height - 1, 7)))
+    return np.stack([x, y]), np.stack(
+        [(x - k.cx) / k.fx, (y - k.cy) / k.fy, np.ones_like(x)])

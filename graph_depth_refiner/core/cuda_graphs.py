@@ -19,7 +19,7 @@ and types, and the configuration make its kind; every kind is captured on its ow
 new runs as usual, so that kernels are compiled and loaded before they are captured.
 
 A graph reads and writes the same memory at every start. Every tensor therefore has a buffer of
-its own, by its name: `history.planes` of one part is `history.planes` of another, and a result
+its own, by its name: `history.d` of one part is `history.d` of another, and a result
 called so is written there. An argument that does not lie in its buffer is copied into it, so that
 it does not matter what ran before: a frame out of the ordinary, or none.
 """

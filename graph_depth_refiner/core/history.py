@@ -41,10 +41,10 @@ LEARNING_GATE = 6.0  # standard deviations: a residual of more is of another sur
 class History:
     """All that is carried from one frame to the next."""
 
-    planes: Array  # 3 H W: the running mean of inverse depth, and the slopes of the result
-    frames: Array  # H W, frames behind the mean
+    d: Array  # H W, the running mean of inverse depth
+    frames: Array  # H W, frames behind it
     grey: Array  # H W uint8
-    level_planes: Array  # 3 h w, the result at the solved resolution
+    level_planes: Array  # 3 h w, the solution
     level_frames: Array  # h w
     level_grey: Array  # h w float32 in [0, 1]
     intrinsics: Intrinsics
@@ -57,14 +57,9 @@ class History:
 
     @classmethod
     def of(cls, obs: Observation, guide: Guide, graph: CachedGraph, present: Present,
-           level: Level, large: Array, solution: Solution) -> History:
-        """
-        Keep what the next frame may use of this one.
-
-        `large` are the planes, 3 H W; their inverse depth makes room for the running mean.
-        """
-        large[0] = present.d
-        return cls(large, present.frames, obs.grey, solution.x, level.frames, guide.grey,
+           level: Level, solution: Solution) -> History:
+        """Keep what the next frame may use of this one."""
+        return cls(present.d, present.frames, obs.grey, solution.x, level.frames, guide.grey,
                    obs.intrinsics, obs.stamp, obs.pose, present.motion, solution.memory,
                    graph)
 
@@ -124,12 +119,12 @@ def fuse_history(k: Kernels, history: History | None, motion: odometry.Motion | 
     if not motion.trusted:
         return alone._replace(reset='motion unknown', pose=motion.pose)
     flow: Number = 0.0
-    warped = history.planes, history.frames, history.grey[None]
+    warped = history.d, history.frames, history.grey[None]
     if motion.array is not None:
-        warped = k.warp(*warped, motion.array, obs.intrinsics)
+        warped = k.warp(*warped, history.level_planes[1:], motion.array, obs.intrinsics)
         flow = k.flow(motion.flow, motion.array, obs.intrinsics, obs.d)
     if noise.is_guess and not noise.fixed:  # nothing is gated by a guess
-        noise = k.learn_noise(noise, obs.d, obs.m, warped[0][0], warped[1], np.inf)
+        noise = k.learn_noise(noise, obs.d, obs.m, warped[0], warped[1], np.inf)
     fused = temporal.fuse(k, obs, warped, noise, flow, config.temporal.evidence_limit)
 
     def continued() -> tuple:

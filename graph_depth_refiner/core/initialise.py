@@ -21,7 +21,7 @@ from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.local_planes import fit_planes, fit_weight, WIDTH
 
 
-def initialise(k: Kernels, level: Level, weights: Array, config: RefinerConfig) -> Array:
+def initialise(k: Kernels, level: Level, weights: Array | None, config: RefinerConfig) -> Array:
     """
     Return planes, 3 H W, through the inverse depth of a level.
 
@@ -38,13 +38,15 @@ def initialise(k: Kernels, level: Level, weights: Array, config: RefinerConfig) 
     return planes
 
 
-def gate_edges(k: Kernels, weights: Array, planes: Array, level: Level, config: RefinerConfig
-               ) -> tuple[Array, Array]:
+def gate_edges(k: Kernels, weights: Array | None, planes: Array, level: Level,
+               config: RefinerConfig) -> tuple[Array | None, Array]:
     """
     Return the graph without edges across depth jumps, O H W, and the planes that go with it.
 
-    The graph that comes in stays as it is.
+    The graph that comes in stays as it is; None is none.
     """
+    if weights is None:
+        return None, planes
     gated, sigma = weights, config.edges.sigma * level.fused_unit
     for _ in range(config.edges.passes):
         gated = k.gate_depth_edges(weights, planes, sigma)

@@ -115,21 +115,21 @@ class NormalEquations(Protocol):
 class Fuse(Protocol):
     """The running mean with the history, its frames, the history, and counts; see `temporal`."""
 
-    def __call__(self, d: Array, m: Array, grey: Array, planes: Array, frames: Array,
+    def __call__(self, d: Array, m: Array, grey: Array, past: Array, frames: Array,
                  seen: Array, bias: Array, noise: NoiseModel, flow: Number, limit: float,
                  means: float) -> tuple[Array, Array, Array, Array]: ...
 
 
 class UpsampleAndDescribe(Protocol):
     """
-    What `upsample_planes` gives, 3 H W, cleared by `keep_planes`, and what `describe` makes of it.
+    The work of `upsample_planes`, `keep_planes` and `describe`, in this order.
 
     Cells are the arguments of the first, kept, H W bool, that of the second (None: all), and
     shown those of the last after the planes.
     """
 
     def __call__(self, cells: tuple, kept: Array | None, shown: tuple
-                 ) -> tuple[Array, tuple[Array, Array, Array, Array]]: ...
+                 ) -> tuple[Array, Array, Array, Array]: ...
 
 
 class Kernels(NamedTuple):
@@ -171,7 +171,8 @@ class Kernels(NamedTuple):
     normalise: Callable[[Array], Any]  # in place
     # where to begin
     first_slopes: Callable[[Array, Array, Array], Array]
-    fit_local_planes: Callable[[Array, Array, Array, Array], Array]
+    fit_local_planes: Callable[[Array, Array, Array, Array, int], Array]
+    not_flying: Callable[[Array, Array, Array, Array], Array]
     atrous_pass: Callable[[Array, Array, Array, int], Array]
     plane_mismatch: Callable[[Array, Array, Array, int], Number]
     geodesic_fill: Callable[[Array, Array, Array, float, Array], None]  # in place
@@ -184,9 +185,9 @@ class Kernels(NamedTuple):
     blurred: Callable[[tuple, float], tuple]
     halved: Callable[[tuple], tuple]
     normal_equations: NormalEquations
-    search_motion: Callable[[Alignment, Array, tuple, float, bool], Array]
+    search_motion: Callable[[Alignment, Array, tuple, float], Array]
     warp: Callable[
-        [Array, Array, Array, Array, Intrinsics], tuple[Array, Array, Array]]
+        [Array, Array, Array, Array, Array, Intrinsics], tuple[Array, Array, Array]]
     # of the image in pixels: as the host knows it, or once more by a motion and inverse depth
     flow: Callable[[float, Array, Intrinsics, Array], Number]
     bias_sums: Callable[[Array, Array, Array, Array, NoiseModel], Array]
@@ -212,6 +213,7 @@ def numba_kernels() -> Kernels:
         atrous_numba,
         downsampling_numba,
         edge_gating_numba,
+        flying_numba,
         geodesic_fill_numba,
         guided_upsampling_numba,
         inpainting_numba,
@@ -274,6 +276,7 @@ def numba_kernels() -> Kernels:
         normalise=patch_graph_numba.normalise,
         first_slopes=local_planes_numba.first_slopes,
         fit_local_planes=local_planes_numba.fit_local_planes,
+        not_flying=flying_numba.not_flying,
         atrous_pass=atrous_numba.atrous_pass,
         plane_mismatch=atrous_numba.plane_mismatch,
         geodesic_fill=geodesic_fill_numba.geodesic_fill,
@@ -311,6 +314,7 @@ def torch_kernels(device: str) -> Kernels:
         downsampling_torch,
         edge_gating_torch,
         filters_torch,
+        flying_torch,
         geodesic_fill_torch,
         guided_upsampling_torch,
         inpainting_torch,
@@ -374,6 +378,7 @@ def torch_kernels(device: str) -> Kernels:
         normalise=patch_graph_torch.normalise,
         first_slopes=local_planes_torch.first_slopes,
         fit_local_planes=local_planes_torch.fit_local_planes,
+        not_flying=flying_torch.not_flying,
         atrous_pass=atrous_torch.atrous_pass,
         plane_mismatch=atrous_torch.plane_mismatch,
         geodesic_fill=geodesic_fill_torch.geodesic_fill,
@@ -410,6 +415,7 @@ def triton_kernels(device: str) -> Kernels:
         camera_torch,
         downsampling_triton,
         edge_gating_triton,
+        flying_triton,
         geodesic_fill_triton,
         joint_median_triton,
         local_planes_triton,
@@ -437,6 +443,7 @@ def triton_kernels(device: str) -> Kernels:
         renew_graph=patch_graph_triton.renew_graph,
         first_slopes=local_planes_triton.first_slopes,
         fit_local_planes=local_planes_triton.fit_local_planes,
+        not_flying=flying_triton.not_flying,
         atrous_pass=atrous_triton.atrous_pass,
         plane_mismatch=atrous_triton.plane_mismatch,
         geodesic_fill=geodesic_fill_triton.geodesic_fill,

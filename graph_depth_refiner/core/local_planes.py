@@ -49,8 +49,8 @@ def fit_planes(k: Kernels, d: Array, frames: Array, sigma: Array, slopes: Array 
     """
     if slopes is None:
         slopes = k.first_slopes(d, frames, sigma)
-    for _ in range(rounds):
-        planes = k.fit_local_planes(d, frames, sigma, slopes)
+    for left in range(rounds, 0, -1):  # half of the pixels will do before the last round
+        planes = k.fit_local_planes(d, frames, sigma, slopes, min(left, 2))
         d, slopes = planes[0], planes[1:]
     return planes
 
@@ -75,10 +75,10 @@ def finish_planes(k: Kernels, planes: Array, level: Level, guide: Guide, config:
         return planes
     weight = fit_weight(k, level)
     finished = k.fit_local_planes(
-        planes[0], weight, SLOPE_WIDTH / WIDTH * level.sigma, planes[1:])
+        planes[0], weight, SLOPE_WIDTH / WIDTH * level.sigma, planes[1:], 1)
     finished[0] = k.where(weight > 0, planes[0], finished[0])
     if config.holes.fill != 'none':
         k.geodesic_fill(level.d, weight, guide.color, level.unit, finished)
     return smooth_planes(
         k, finished, weight, level.sigma, level.independent, level.hidden,
-        config.planes.passes)
+        config.planes.passes, guide.scale == 1)

@@ -33,7 +33,7 @@ from graph_depth_refiner.core.jit.simd import (
     store_run,
 )
 from graph_depth_refiner.core.local_planes import DISC, FADE, RADIUS, REACH, RIDGE, TURN, WIDTH
-from graph_depth_refiner.core.rows_numba import wide_enough
+from graph_depth_refiner.core.rows_numba import padded, wide_enough
 
 _RIDGE, _WIDTH = np.float32(RIDGE), np.float32(WIDTH)
 _NOTHING = np.float32(1e-12)
@@ -47,30 +47,21 @@ _SIDES = np.array([math.isqrt(DISC - dy * dy) for dy in range(-RADIUS, RADIUS + 
 
 def first_slopes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray) -> np.ndarray:
     """Return slopes, 2 H W: of both sides where they agree, else of the flatter side."""
-    (z, w), wide = _padded(d, weight, REACH)
-    turn = np.zeros((len(d), wide), np.float32)
-    turn[:, :d.shape[1]] = _TURN * sigma
-    slopes = np.empty((2, *turn.shape), np.float32)
-    _first_slopes(z, w, turn, slopes)
-    return np.ascontiguousarray(slopes[:, :, :d.shape[1]])
-
-
-def _padded(d: np.ndarray, weight: np.ndarray, margin: int) -> tuple[np.ndarray, int]:
-    """Return both, 2 H W, with a margin of nothing around whole runs, and the width of these."""
-    height, columns = d.shape
-    wide = -(-columns // LANES) * LANES
-    padded = np.zeros((2, height + 2 * margin, wide + 2 * margin), np.float32)
-    inside = padded[:, margin:margin + height, margin:margin + columns]
-    inside[0], inside[1] = d, weight
-    return padded, wide
+    columns = d.shape[1]
+    d, weight, sigma = wide_enough(d, weight, sigma)
+    z, w = padded(REACH, d, weight)
+    slopes = np.empty((2, *d.shape), np.float32)
+    _first_slopes(z, w, sigma, slopes)
+    return np.ascontiguousarray(slopes[:, :, :columns])
 
 
 @njit(parallel=True, **FUSED)
-def _first_slopes(z, w, turn, slopes):
-    height, wide = turn.shape
-    zero, half = spread_run(ZERO), spread_run(np.float32(0.5))
+def _first_slopes(z, w, sigma, slopes):
+    height, width = sigma.shape
+    zero, half, turn = spread_run(ZERO), spread_run(np.float32(0.5)), spread_run(_TURN)
     for y in prange(height):
-        for first in range(0, wide, LANES):
+        for start in range(0, width, LANES):
+            first = min(start, width - LANES)
             x = U(first)
             known = less_run(zero, load_run(w[y + REACH], U(first + REACH)))
             for axis in range(2):
@@ -78,7 +69,7 @@ def _first_slopes(z, w, turn, slopes):
                 after, has_after = _slope_of_side(z, w, y, first, axis, 1)
                 flatter = choose_run(
                     less_run(abs_run(before), abs_run(after)), before, after)
-                alike = less_run(abs_run(before - after), load_run(turn[y], x))
+                alike = less_run(abs_run(before - after), turn * load_run(sigma[y], x))
                 slope = choose_run(alike, half * (before + after), flatter)
                 slope = choose_run(has_before, choose_run(has_after, slope, before), after)
                 store_run(slopes[axis, y], x, choose_run(known, slope, zero))
@@ -101,73 +92,84 @@ def _slope_of_side(z, w, y, first, axis, way):
     return slope, squares
 
 
-def fit_local_planes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray, slopes: np.ndarray
-                     ) -> np.ndarray:
-    """Return the plane, 3 H W, fitted around every pixel whose weight is not 0."""
+def fit_local_planes(d: np.ndarray, weight: np.ndarray, sigma: np.ndarray, slopes: np.ndarray,
+                     every: int) -> np.ndarray:
+    """
+    Return the plane, 3 H W, fitted around every pixel whose weight is not 0.
+
+    It is fitted to every pixel of the window, or, 2, to those of a colour of a chessboard.
+    """
     columns = d.shape[1]
     d, weight, sigma, slopes = wide_enough(d, weight, sigma, slopes)
-    height, width = d.shape
-    padded = np.zeros((2, height + 2 * RADIUS, width + 2 * RADIUS), np.float32)
-    inside = padded[:, RADIUS:RADIUS + height, RADIUS:RADIUS + width]
-    inside[0], inside[1] = d, weight
-    planes = np.empty((3, height, width), np.float32)
-    _fit(padded[0], padded[1], sigma, slopes, _TABLE, planes)
+    z, w = padded(RADIUS, d, weight)
+    planes = np.empty((3, *d.shape), np.float32)
+    _fit(z, w, sigma, slopes, _TABLE, every, planes)
     return np.ascontiguousarray(planes[:, :, :columns])
 
 
 @njit(parallel=True, **FUSED)
-def _fit(z, w, sigma, slopes, table, planes):
+def _fit(z, w, sigma, slopes, table, every, planes):
     height, width = sigma.shape
-    zero = spread_run(ZERO)
     for y in prange(height):
         for start in range(0, width, LANES):
             first = min(start, width - LANES)
-            x, middle = U(first), U(first + RADIUS)
-            here = load_run(z[y + RADIUS], middle)
-            ux, uy = load_run(slopes[0, y], x), load_run(slopes[1, y], x)
-            inverse = inverse_run(
-                spread_run(_WIDTH) * most_run(load_run(sigma[y], x), spread_run(_NOTHING)))
-            inverse = inverse * inverse
-            # sums of weights, offsets, and what is off the own plane
-            n, sx, sy, so = zero, zero, zero, zero
-            sxx, sxy, syy, sxo, syo = zero, zero, zero, zero, zero
-            for v in range(2 * RADIUS + 1):
-                dy = spread_run(np.float32(v - RADIUS))
-                zr, wr = z[y + v], w[y + v]
-                plane = here + uy * dy
-                off = load_run(zr, middle) - plane
-                a = _closeness(off, inverse) * load_run(wr, middle) \
-                    * spread_run(table[v, RADIUS])
-                # of the row: the same sums, pixels on both sides taken together
-                row, row_o, row_x, row_xx, row_xo = a, a * off, zero, zero, zero
-                for step in range(1, _SIDES[v] + 1):
-                    left, right, dx = U(middle - U(step)), U(middle + U(step)), np.float32(step)
-                    rise, share = ux * spread_run(dx), spread_run(table[v, RADIUS + step])
-                    before = load_run(zr, left) - plane + rise
-                    after = load_run(zr, right) - plane - rise
-                    a = _closeness(before, inverse) * load_run(wr, left) * share
-                    b = _closeness(after, inverse) * load_run(wr, right) * share
-                    ao, bo = a * before, b * after
-                    row, row_o = row + (a + b), row_o + (ao + bo)
-                    row_x = row_x + spread_run(dx) * (b - a)
-                    row_xx = row_xx + spread_run(dx * dx) * (a + b)
-                    row_xo = row_xo + spread_run(dx) * (bo - ao)
-                n, sx, so, sxx, sxo = n + row, sx + row_x, so + row_o, sxx + row_xx, sxo + row_xo
-                sy, sxy, syo = sy + dy * row, sxy + dy * row_x, syo + dy * row_o
-                syy = syy + dy * dy * row
-            share = inverse_run(n + spread_run(_NOTHING))
-            mx, my, mo = sx * share, sy * share, so * share
-            xx, yy, xy = sxx * share - mx * mx, syy * share - my * my, sxy * share - mx * my
-            xd = sxo * share - mx * mo + ux * xx + uy * xy
-            yd = syo * share - my * mo + ux * xy + uy * yy
-            xx, yy = xx + spread_run(_RIDGE), yy + spread_run(_RIDGE)
-            scale = inverse_run(xx * yy - xy * xy)
-            px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
-            known = less_run(zero, load_run(w[y + RADIUS], middle))
-            value = here + mo - (px - ux) * mx - (py - uy) * my
-            store_run(planes[0, y], x, choose_run(known, value, zero))
-            store_run(planes[1, y], x, choose_run(known, px, zero))
-            store_run(planes[2, y], x, choose_run(known, py, zero))
+            if every == 1:  # said twice, so that the loops over the window are unrolled
+                _fit_run(z, w, sigma, slopes, table, 1, planes, y, first)
+            else:
+                _fit_run(z, w, sigma, slopes, table, 2, planes, y, first)
+
+
+@njit(**INLINE)
+def _fit_run(z, w, sigma, slopes, table, every, planes, y, first):
+    zero = spread_run(ZERO)
+    x, middle = U(first), U(first + RADIUS)
+    here = load_run(z[y + RADIUS], middle)
+    ux, uy = load_run(slopes[0, y], x), load_run(slopes[1, y], x)
+    inverse = inverse_run(
+        spread_run(_WIDTH) * most_run(load_run(sigma[y], x), spread_run(_NOTHING)))
+    inverse = inverse * inverse
+    # sums of weights, offsets, and what is off the own plane
+    n, sx, sy, so = zero, zero, zero, zero
+    sxx, sxy, syy, sxo, syo = zero, zero, zero, zero, zero
+    for v in range(2 * RADIUS + 1):
+        dy = spread_run(np.float32(v - RADIUS))
+        zr, wr = z[y + v], w[y + v]
+        plane = here + uy * dy
+        # of the row: the same sums, pixels on both sides taken together
+        row, row_o, row_x, row_xx, row_xo = zero, zero, zero, zero, zero
+        aside = (v + RADIUS) % every
+        if aside == 0:
+            off = load_run(zr, middle) - plane
+            row = _closeness(off, inverse) * load_run(wr, middle) * spread_run(table[v, RADIUS])
+            row_o = row * off
+        for step in range(aside if aside else every, _SIDES[v] + 1, every):
+            left, right, dx = U(middle - U(step)), U(middle + U(step)), np.float32(step)
+            rise, share = ux * spread_run(dx), spread_run(table[v, RADIUS + step])
+            before = load_run(zr, left) - plane + rise
+            after = load_run(zr, right) - plane - rise
+            a = _closeness(before, inverse) * load_run(wr, left) * share
+            b = _closeness(after, inverse) * load_run(wr, right) * share
+            ao, bo = a * before, b * after
+            row, row_o = row + (a + b), row_o + (ao + bo)
+            row_x = row_x + spread_run(dx) * (b - a)
+            row_xx = row_xx + spread_run(dx * dx) * (a + b)
+            row_xo = row_xo + spread_run(dx) * (bo - ao)
+        n, sx, so, sxx, sxo = n + row, sx + row_x, so + row_o, sxx + row_xx, sxo + row_xo
+        sy, sxy, syo = sy + dy * row, sxy + dy * row_x, syo + dy * row_o
+        syy = syy + dy * dy * row
+    share = inverse_run(n + spread_run(_NOTHING))
+    mx, my, mo = sx * share, sy * share, so * share
+    xx, yy, xy = sxx * share - mx * mx, syy * share - my * my, sxy * share - mx * my
+    xd = sxo * share - mx * mo + ux * xx + uy * xy
+    yd = syo * share - my * mo + ux * xy + uy * yy
+    xx, yy = xx + spread_run(_RIDGE), yy + spread_run(_RIDGE)
+    scale = inverse_run(xx * yy - xy * xy)
+    px, py = (xd * yy - yd * xy) * scale, (yd * xx - xd * xy) * scale
+    known = less_run(zero, load_run(w[y + RADIUS], middle))
+    value = here + mo - (px - ux) * mx - (py - uy) * my
+    store_run(planes[0, y], x, choose_run(known, value, zero))
+    store_run(planes[1, y], x, choose_run(known, px, zero))
+    store_run(planes[2, y], x, choose_run(known, py, zero))
 
 
 @njit(**INLINE)

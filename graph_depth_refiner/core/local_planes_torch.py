@@ -53,15 +53,19 @@ def _side(d: torch.Tensor, known: torch.Tensor, dy: int, dx: int
 
 
 def fit_local_planes(d: torch.Tensor, weight: torch.Tensor, sigma: torch.Tensor,
-                     slopes: torch.Tensor) -> torch.Tensor:
-    """Return the plane, 3 H W, fitted around every pixel whose weight is not 0."""
+                     slopes: torch.Tensor, every: int) -> torch.Tensor:
+    """
+    Return the plane, 3 H W, fitted around every pixel whose weight is not 0.
+
+    It is fitted to every pixel of the window, or, 2, to those of a colour of a chessboard.
+    """
     ux, uy = slopes
     inverse = 1 / (stage.WIDTH * sigma.clamp(min=_NOTHING))
     n, sx, sy, sd, sxx, sxy, syy, sxd, syd = torch.zeros((9, *d.shape), device=d.device)
     steps = range(-stage.RADIUS, stage.RADIUS + 1)
     for dy in steps:
         for dx in steps:
-            if dy * dy + dx * dx > stage.DISC:
+            if dy * dy + dx * dx > stage.DISC or (dy + dx) % every:
                 continue
             near = math.exp(-0.5 * (dy * dy + dx * dx) / (stage.FADE * stage.RADIUS) ** 2)
             off = neighbour(d, dy, dx) - d

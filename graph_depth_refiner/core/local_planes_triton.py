@@ -40,12 +40,17 @@ def first_slopes(d: torch.Tensor, weight: torch.Tensor, sigma: torch.Tensor) -> 
 
 
 def fit_local_planes(d: torch.Tensor, weight: torch.Tensor, sigma: torch.Tensor,
-                     slopes: torch.Tensor) -> torch.Tensor:
-    """Return the plane, 3 H W, fitted around every pixel whose weight is not 0."""
+                     slopes: torch.Tensor, every: int) -> torch.Tensor:
+    """
+    Return the plane, 3 H W, fitted around every pixel whose weight is not 0.
+
+    It is fitted to every pixel of the window, or, 2, to those of a colour of a chessboard.
+    """
     height, width = d.shape
     planes = d.new_empty(3, height, width)
     launch(fit_kernel, programs(height * width), d.contiguous(), weight.contiguous(),
-           sigma.contiguous(), slopes.contiguous(), planes, height, width, block=BLOCK)
+           sigma.contiguous(), slopes.contiguous(), planes, height, width, every=every,
+           block=BLOCK)
     return planes
 
 
@@ -88,7 +93,8 @@ def _side(data, weight, place, d, known, room, stride):
 
 
 @triton.jit(do_not_specialize=['height', 'width'])
-def fit_kernel(data, weight, sigma, slopes, planes, height, width, block: tl.constexpr):
+def fit_kernel(data, weight, sigma, slopes, planes, height, width, every: tl.constexpr,
+               block: tl.constexpr):
     """Write the plane around every pixel, 3 H W."""
     size = height * width
     place = tl.program_id(0) * block + tl.arange(0, block)
@@ -110,7 +116,8 @@ def fit_kernel(data, weight, sigma, slopes, planes, height, width, block: tl.con
             error = (off - uy * dy - ux * dx) * inverse
             a = tl.maximum(1.0 - error * error, 0.0)
             squared = dy * dy + dx * dx
-            near = tl.where(squared <= _DISC, tl.exp(1.0 * squared * _FADE), 0.0)
+            counts = (squared <= _DISC) & ((dy + dx + 2 * _RADIUS) % every == 0)
+            near = tl.where(counts, tl.exp(1.0 * squared * _FADE), 0.0)
             a = a * a * tl.load(weight + other, mask=inside, other=0.0) * near
             n += a
             sx += a * dx

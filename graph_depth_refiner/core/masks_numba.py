@@ -28,20 +28,21 @@ from graph_depth_refiner.core.jit.options import EXACT, EXACT_INLINE, U
 WORD = 64  # pixels
 
 
-def closable(measured: np.ndarray, there: np.ndarray, history_width: int, rim: int,
-             max_width: int) -> tuple[np.ndarray, np.ndarray]:
+def closable(measured: np.ndarray, there: np.ndarray, history_width: int, rims: tuple[int, ...],
+             max_width: int, most: float) -> tuple[np.ndarray, np.ndarray]:
     """
     Return two masks, H W bool: known, and with it what narrow holes in that may be filled.
 
-    Known is of what is there what is measured, in holes of it of up to `history_width`, or up
-    to `rim` pixels beside it. Holes are narrow up to `max_width`.
+    Known is of what is there what is measured, in holes of it of up to `history_width`, or
+    beside it: up to the widest of the rims, in pixels, that adds at `most` so many pixels, or
+    the first. Holes are narrow up to `max_width`.
     """
     # wider windows reach beyond the image from everywhere: nothing is closed
     history_width, max_width = (
         width if width < 2 * min(measured.shape) else 0 for width in (history_width, max_width))
-    margin = max(history_width + 1, 2 * rim + 1, max_width + 1)
+    margin = max(history_width + 1, 2 * rims[-1] + 1, max_width + 1)
     found = _closable(_packed(measured, margin), _packed(there, margin), measured.shape, margin,
-                      history_width, rim, max_width)
+                      history_width, np.array(rims), max_width, most)
     known, filled = (_unpacked(one, measured.shape, margin) for one in found)
     return known, filled
 
@@ -64,11 +65,29 @@ def _unpacked(bits: np.ndarray, shape: tuple[int, int], margin: int) -> np.ndarr
 
 
 @njit(**EXACT)
-def _closable(measured, there, shape, margin, history_width, rim, max_width):
+def _closable(measured, there, shape, margin, history_width, rims, max_width, most):
     inside = _inside(measured, shape, margin)
-    known = _closed(measured, inside, history_width)
-    known = (known | _dilate(measured, rim, rim)) & there
+    narrow = _closed(measured, inside, history_width)
+    near = _dilate(measured, rims[0], rims[0])
+    for k in range(1, len(rims)):
+        wider = _dilate(near, rims[k] - rims[k - 1], rims[k] - rims[k - 1])
+        if _count(wider & there & ~narrow) > most:
+            break
+        near = wider
+    known = (narrow | near) & there
     return known, _closed(known, inside, max_width)
+
+
+@njit(**EXACT)
+def _count(bits):
+    """Return how many bits are set, by sums of ever longer parts of a word."""
+    total = U(0)
+    for word in bits.flat:
+        word = word - ((word >> U(1)) & U(0x5555555555555555))
+        word = (word & U(0x3333333333333333)) + ((word >> U(2)) & U(0x3333333333333333))
+        word = (word + (word >> U(4))) & U(0x0F0F0F0F0F0F0F0F)
+        total += (word * U(0x0101010101010101)) >> U(56)
+    return total
 
 
 @njit(**EXACT)

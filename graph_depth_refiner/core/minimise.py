@@ -39,7 +39,7 @@ ROUNDING = 1e-3
 # Fitted planes are no minimum of the energy. Without a history theirs is up to 1.2 times that of
 # the measurement (0.4 to 0.7 with one); beyond this they do not fit the data.
 FITTED = 1.5
-SAMPLED_ROWS = 60  # rows, or more, whose energy tells which planes are better
+SAMPLED_ROWS = 30  # rows, or more, whose energy tells which planes are better
 HEAVIEST = 4.0  # times the weight of the typical pixel, at most
 
 
@@ -56,8 +56,10 @@ def minimise(k: Kernels, problem: Problem, config: RefinerConfig, deadline: floa
     Lower the energy of the planes to about that of the measurement itself, or below.
 
     If it ends much higher, the measurement is returned instead. The deadline is as of
-    time.perf_counter.
+    time.perf_counter. Without a graph the planes are the solution.
     """
+    if problem.w is None:
+        return Solution(problem.x, Status.REFINED, 0, 0.0, problem.memory)
     if problem.guide is not None and config.solver.levels > 1:
         problem = replace(problem, x=_solve_coarser(k, problem, config, deadline))
     x, measured = problem.x, problem.measured

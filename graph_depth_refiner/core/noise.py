@@ -25,7 +25,7 @@ Izadi & Lovell 2012 for the first Kinect, Keselman et al. 2017 for the D400, Fan
 projected patterns are alike over ten to twenty pixels, so that the difference of neighbours is
 a third or a quarter of the difference of two frames. It is therefore learned from residuals
 along the motion of the camera; before there are any, from a model of the kind of sensor or
-from what a plane leaves over in small windows.
+from what a plane leaves over in small windows, and never to be less than that.
 """
 
 from __future__ import annotations
@@ -143,7 +143,9 @@ def learn(model: NoiseModel, d: np.ndarray, residual: np.ndarray, frames: np.nda
         return model
     typical, means, spreads = (bins or binned)(d, residual, frames)
     x = means / typical
-    y = np.maximum(NORMAL * spreads / typical, LEAST * x)
+    # no less than a single frame shows: the median residual of a camera at rest is 0 where most
+    # pixels stay on a step of a sensor that rounds
+    y = np.maximum(NORMAL * spreads / typical, max(LEAST, model.independent / typical) * x)
     weight = 1 / y ** 2  # errors are shares of what is measured
     new = np.array([weight.sum(), (weight * x).sum(), (weight * x * x).sum(),
                     (weight * y).sum(), (weight * x * y).sum()])

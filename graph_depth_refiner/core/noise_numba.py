@@ -126,23 +126,30 @@ def _bins(mean, spread, rising, means, spreads):
 
 def rising_order(values: np.ndarray) -> np.ndarray:
     """Return the places of N float32 above 0 in rising order, equal ones as they come."""
-    keys = values.view(np.uint32)  # numbers above 0 rise as their bits do
-    return _radix_order(keys, np.empty(len(keys), np.int64), np.empty(len(keys), np.int64))
+    return _radix_order(values.view(np.uint32))  # numbers above 0 rise as their bits do
 
 
 @njit(**EXACT)
-def _radix_order(keys, order, other):
-    for i in range(keys.size):
-        order[i] = i
-    for digit in range(0, 32, _DIGIT):
-        places = np.zeros((1 << _DIGIT) + 1, np.int64)
-        for i in range(keys.size):
-            places[((keys[i] >> digit) & ((1 << _DIGIT) - 1)) + 1] += 1
-        for value in range(1 << _DIGIT):
-            places[value + 1] += places[value]
-        for i in order:
-            value = (keys[i] >> digit) & ((1 << _DIGIT) - 1)
-            other[places[value]] = i
+def _radix_order(keys):
+    """Sort keys together with their places, the bits of both in a number, by one digit a pass."""
+    both, other = np.empty(keys.size, np.uint64), np.empty(keys.size, np.uint64)
+    for i in range(U(keys.size)):
+        both[i] = (U(keys[i]) << U(32)) | i
+    mask = U((1 << _DIGIT) - 1)
+    for digit in range(32, 64, _DIGIT):
+        places, before = np.zeros(1 << _DIGIT, np.int64), 0
+        for i in range(U(both.size)):
+            places[(both[i] >> U(digit)) & mask] += 1
+        for value in range(places.size):
+            count = places[value]
+            places[value] = before
+            before += count
+        for i in range(U(both.size)):
+            value = (both[i] >> U(digit)) & mask
+            other[U(places[value])] = both[i]
             places[value] += 1
-        order, other = other, order
+        both, other = other, both
+    order = np.empty(keys.size, np.int64)
+    for i in range(U(order.size)):
+        order[i] = both[i] & U(0xFFFFFFFF)
     return order

@@ -45,7 +45,8 @@ def learn_noise(model: NoiseModel, d: torch.Tensor, m: torch.Tensor, history: to
     mean = d - residual * behind / (1 + behind)
     at, seen = _bins(mean, residual.abs() / widths, used)
     x = torch.where(enough, at / typical, 1)
-    y = torch.where(enough, torch.maximum(stage.NORMAL * seen / typical, stage.LEAST * x), 1)
+    least = (model.independent / typical).clamp(min=stage.LEAST)
+    y = torch.where(enough, torch.maximum(stage.NORMAL * seen / typical, least * x), 1)
     weight = 1 / y.square()
     new = torch.stack((weight, weight * x, weight * x * x, weight * y, weight * x * y)).sum(dim=1)
     a, b, c, p, q = (stage.MEMORY * before + after for before, after in zip(

@@ -53,7 +53,7 @@ def learn_noise(model: NoiseModel, d: torch.Tensor, m: torch.Tensor, history: to
     before = torch.stack([scalar(one, d) for one in (
         floor, share, *model.matrix, *model.vector, model.frames)])
     after = torch.empty_like(before)
-    launch(line_kernel, 1, bins, typical, before, after)
+    launch(line_kernel, 1, bins, typical, scalar(model.independent, d), before, after)
     data, weight, old, behind = (one[::stride, ::stride] for one in (d, m, history, frames))
     both = (weight > 0) & (behind > 0) & (old > 0)
     after = torch.where(repeated(data - old, data, both), before, after)
@@ -127,7 +127,7 @@ def bins_kernel(mean, spread, order, bins, count, room: tl.constexpr):
 
 
 @triton.jit
-def line_kernel(bins, typical, before, after):
+def line_kernel(bins, typical, independent, before, after):
     """Fit the line through the bins, with what was learned before; both parts are at least 0."""
     number = tl.arange(0, 8)
     if tl.load(bins) < 0:  # too few samples
@@ -136,7 +136,7 @@ def line_kernel(bins, typical, before, after):
         unit = tl.load(typical)
         x = tl.load(bins + 2 * number, mask=number < _BINS, other=0.0) / unit
         y = tl.load(bins + 2 * number + 1, mask=number < _BINS, other=0.0) / unit * _NORMAL
-        y = tl.maximum(y, x * _LEAST)
+        y = tl.maximum(y, x * tl.maximum(tl.load(independent) / unit, _LEAST))
         weight = tl.where(number < _BINS, 1.0 / (y * y), 0.0)
         a = tl.load(before + 2) * _MEMORY + tl.sum(weight, axis=0)
         b = tl.load(before + 3) * _MEMORY + tl.sum(weight * x, axis=0)

@@ -40,7 +40,7 @@ class Observation:
     pose: np.ndarray | None = field(metadata=HOST)  # 4 4, camera to world
     empty: bool = field(metadata=HOST)  # nothing is valid
     host: np.ndarray = field(metadata=HOST)  # H W, d as the host has it
-    doubted: bool = True  # a valid pixel may have no weight
+    doubted: bool = True  # a valid pixel has no weight, or may have none
 
     @property
     def measured(self) -> Array:
@@ -52,17 +52,18 @@ def observe(k: Kernels, frame: Frame, config: RefinerConfig) -> Observation:
     """Turn a frame into inverse depth with weights; nothing is smoothed or filled here."""
     d, m = k.inverse_depth(frame.depth.astype(np.float32, copy=False), config.depth.min,
                            config.depth.max)
-    confidence = m
+    confidence, doubted = m, False
     if frame.confidence is not None:
         confidence = m * frame.confidence.astype(np.float32, copy=False)
         known = confidence > 0
+        doubted = bool((m > known).any())
         typical = float(confidence.sum()) / max(1, int(np.count_nonzero(known)))
         m = confidence * np.float32(1 / typical) if typical > 0 else confidence
     grey = grey_image(frame.image)
     there = k.arrays(d, m, grey, *[] if confidence is m else [confidence])
     return Observation(there[0], there[1], there[1] if confidence is m else there[3], there[2],
                        frame.image, frame.intrinsics, frame.stamp, frame.pose, not m.any(), d,
-                       confidence is not m)
+                       doubted)
 
 
 def inverse_depth(depth: np.ndarray, least: float, most: float

@@ -39,13 +39,18 @@ from graph_depth_refiner.frame import Intrinsics
 if TYPE_CHECKING:
     from graph_depth_refiner.core.history import History
 
-# level of the image pyramid, stride, iterations, and how many times wider outliers begin
-GUESS_PLAN = ((0, 4, 6, 1.0),)
-FINE_PLAN = ((0, 6, 4, 1.0), (0, 4, 2, 1.0))  # few samples lead to where many decide
-PLAN = ((2, 6, 4, 8.0), (2, 6, 3, 3.0), *FINE_PLAN)
-ONE_LOOK = ((0, 4, 1, 1.0),)  # the same, to see whether a motion fits
 PHOTOMETRIC_SIGMA = 0.02  # difference of the image in [0, 1] that starts to count as an outlier
 BLOCK_FLOW_SCALE = 0.1  # pixels by which a block may move on its own before it counts less
+# Pixels by which most blocks may move at a guess that one step can mend, and after it: the noise
+# of depth and image leaves .1 to .15, a wrong guess more than .2.
+NEARLY, MENDED = 0.3, 0.17
+# level of the image pyramid, stride, iterations, how many times wider outliers begin, and the
+# median motion of blocks, pixels, beyond which the search is given up
+FINE_PLAN = ((0, 6, 4, 1.0, np.inf),  # few samples lead to where
+             (0, 4, 2, 1.0, np.inf))  # many decide
+ONE_LOOK = ((0, 4, 1, 1.0, BLOCK_FLOW_SCALE),)  # whether a motion fits
+PLAN = ((2, 6, 4, 8.0, np.inf), (2, 6, 3, 3.0, np.inf), *FINE_PLAN)
+SMALL = 50_000  # pixels: of an image of less, few samples do not tell that a guess is wrong
 SMALLEST = 32  # pixels, shorter side of images that are halved
 STILL = 0.03  # pixels of the pyramid's level; smaller steps end the search there
 DOUBT = 2.0  # standard deviations of the measurement beyond which odometry is corrected
@@ -133,9 +138,10 @@ def begin_search(k: Kernels, past: Aligned, now: Target, guess: Motion) -> First
     """Search from a guess on; a motion by poses is only looked at. Nothing is waited for."""
     problem = _alignment(k, past, now)
     if guess.pose:
-        return FirstSearch(problem, _search(k, problem, guess.array, ONE_LOOK, np.inf, True))
-    return FirstSearch(problem, _search(
-        k, problem, guess.array, GUESS_PLAN, BLOCK_FLOW_SCALE, True))
+        return FirstSearch(problem, _search(k, problem, guess.array, ONE_LOOK, np.inf))
+    stride = 4 if now.grey.shape[0] * now.grey.shape[1] < SMALL else 6
+    plan = (0, stride, 1, 1.0, NEARLY), (0, 4, 6, 1.0, MENDED)
+    return FirstSearch(problem, _search(k, problem, guess.array, plan, BLOCK_FLOW_SCALE))
 
 
 def find_motion(k: Kernels, begun: FirstSearch | None, guess: Motion | None) -> Motion:
@@ -163,9 +169,10 @@ def _corrected(k: Kernels, begun: FirstSearch, given: Motion) -> Motion:
 def fits(k: Kernels, past: Aligned, now: Target, motion: Motion) -> bool:
     """Tell whether a motion brings the past to within the noise of the measurement; waits."""
     none = k.zeros((1, *now.d.shape), 'uint8')
-    planes, frames, _ = k.warp(past.planes, past.frames, none, motion.array, now.intrinsics)
+    d, frames, _ = k.warp(past.planes[0], past.frames, none, past.planes[1:], motion.array,
+                          now.intrinsics)
     both = (frames > 0) & (now.m > 0)
-    residual = k.known_median(abs(now.d - planes[0]), both)  # 0 if nothing is known
+    residual = k.known_median(abs(now.d - d), both)  # 0 if nothing is known
     return bool(k.numpy(NORMAL * residual <= DOUBT * now.sigma))
 
 
@@ -216,17 +223,17 @@ def _alignment(k: Kernels, past: Aligned, now: Target) -> Alignment:
 def _searched(k: Kernels, problem: Alignment, matrix: Array, plan: tuple,
               block_flow_scale: float) -> Motion:
     """Search from a motion on; waits for the device."""
-    return _read(k, _search(k, problem, matrix, plan, block_flow_scale, foreseen=False))
+    return _read(k, _search(k, problem, matrix, plan, block_flow_scale))
 
 
 def _search(k: Kernels, problem: Alignment, matrix: Array, plan: tuple,
-            block_flow_scale: float, foreseen: bool) -> Array:
+            block_flow_scale: float) -> Array:
     """Search from a motion on; what is found stays on the device."""
     images = problem.images
     for floor, *_ in plan:
         while len(images) <= floor and min(images[-1][0].shape) >= SMALLEST:
             images.append(k.halved(images[-1]))
-    return k.search_motion(problem, matrix, plan, block_flow_scale, foreseen)  # 17
+    return k.search_motion(problem, matrix, plan, block_flow_scale)  # 17
 
 
 def _read(k: Kernels, found: Array) -> Motion:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from numba import njit, prange
 import numpy as np
 
+from graph_depth_refiner.core.jit.options import FAST, U
 from graph_depth_refiner.core.odometry import (
     Alignment,
     BLOCK,
@@ -37,66 +38,79 @@ from graph_depth_refiner.core.odometry import (
 )
 from graph_depth_refiner.frame import Intrinsics
 
+_NEXT = U(1)
 
-@njit(inline='always')
-def _add(acc, j, r, w, terms):
-    """Add w J^T J and w J^T r of one sample, upper triangle row by row."""
-    k = 0
+
+@njit(nogil=True, cache=True, fastmath=FAST, forceinline=True)
+def _sum_products(rows, weighted, count, sums):
+    """
+    Sum J^T W J and J^T W r of some samples, in sums: the upper triangle row by row.
+
+    rows, TERMS + 1 N, are those of J and r; weighted is room for as many.
+    """
     for a in range(TERMS):
-        for b in range(a, TERMS):
-            if b < terms:
-                acc[k] += w * j[a] * j[b]
-            k += 1
-        if a < terms:
-            acc[k] += w * j[a] * r
-        k += 1
+        for s in range(U(count)):
+            weighted[s] = rows[TERMS + 1, s] * rows[a, s]
+        for b in range(a, TERMS + 1):
+            total = 0.0
+            for s in range(U(count)):
+                total += weighted[s] * rows[b, s]
+            sums[a * (TERMS + 1) - a * (a - 1) // 2 + b - a] = total
 
 
 @njit(inline='always')
-def _bilinear(image, u, v):
-    """Return the image at (u, v), and where that lies: cell and share of its far side."""
+def _cell(image, u, v):
+    """Return the cell of the image that (u, v) is in, and the share of its far side."""
     x = min(max(int(np.floor(u)), 0), image.shape[1] - 2)
     y = min(max(int(np.floor(v)), 0), image.shape[0] - 2)
-    fu, fv = u - x, v - y
-    top = (1 - fu) * image[y, x] + fu * image[y, x + 1]
-    low = (1 - fu) * image[y + 1, x] + fu * image[y + 1, x + 1]
-    return (1 - fv) * top + fv * low, x, y, fu, fv
+    return U(x), U(y), u - x, v - y
+
+
+@njit(inline='always')
+def _bilinear(image, x, y, fu, fv):
+    """Return the image in a cell."""
+    top = (1 - fu) * image[y, x] + fu * image[y, x + _NEXT]
+    low = (1 - fu) * image[y + _NEXT, x] + fu * image[y + _NEXT, x + _NEXT]
+    return (1 - fv) * top + fv * low
 
 
 @njit(inline='always')
 def _slopes(image, x, y, fu, fv):
     """Return both slopes of the image in a cell: central differences, interpolated."""
-    left, right = max(x - 1, 0), min(x + 2, image.shape[1] - 1)
-    up, down = max(y - 1, 0), min(y + 2, image.shape[0] - 1)
-    across = (1 - fv) * (
-        (1 - fu) * (image[y, x + 1] - image[y, left]) + fu * (image[y, right] - image[y, x])
-    ) + fv * ((1 - fu) * (image[y + 1, x + 1] - image[y + 1, left])
-              + fu * (image[y + 1, right] - image[y + 1, x]))
-    along = (1 - fu) * (
-        (1 - fv) * (image[y + 1, x] - image[up, x]) + fv * (image[down, x] - image[y, x])
-    ) + fu * ((1 - fv) * (image[y + 1, x + 1] - image[up, x + 1])
-              + fv * (image[down, x + 1] - image[y, x + 1]))
+    left = x - _NEXT if x > 0 else x
+    right = x + _NEXT + _NEXT if x + _NEXT + _NEXT < image.shape[1] else x + _NEXT
+    up = y - _NEXT if y > 0 else y
+    down = y + _NEXT + _NEXT if y + _NEXT + _NEXT < image.shape[0] else y + _NEXT
+    beyond, below = x + _NEXT, y + _NEXT
+    a, b, c, e = image[y, x], image[y, beyond], image[below, x], image[below, beyond]
+    across = (1 - fv) * ((1 - fu) * (b - image[y, left]) + fu * (image[y, right] - a)) \
+        + fv * ((1 - fu) * (e - image[below, left]) + fu * (image[below, right] - c))
+    along = (1 - fu) * ((1 - fv) * (c - image[up, x]) + fv * (image[down, x] - a)) \
+        + fu * ((1 - fv) * (e - image[up, beyond]) + fv * (image[down, beyond] - b))
     return 0.5 * across, 0.5 * along
 
 
 @njit(inline='always')
 def _measured(d, m, u, v):
     """Return column, row, d and weight of what is measured around (u, v), and its share."""
-    first, top = int(np.floor(u)), int(np.floor(v))
-    column, row, value, weight, share = 0.0, 0.0, 0.0, 0.0, 0.0
-    for y in range(top, top + 2):
-        for x in range(first, first + 2):
-            part = (1 - abs(y - v)) * (1 - abs(x - u))
-            own = part * m[y, x]
-            if own > 0:
-                share += part
-                weight += own
-                column += own * x
-                row += own * y
-                value += own * d[y, x]
-    if weight > 0:
-        column, row, value = column / weight, row / weight, value / weight
-    return column, row, value, weight, share
+    column, row = int(u), int(v)  # inside the image, and so above 0
+    fu, fv, x, y = u - column, v - row, U(column), U(row)
+    a, b, c, e = (1 - fu) * (1 - fv), fu * (1 - fv), (1 - fu) * fv, fu * fv
+    ma, mb, mc, me = m[y, x], m[y, x + _NEXT], m[y + _NEXT, x], m[y + _NEXT, x + _NEXT]
+    share = (a if ma > 0 else 0.0) + (b if mb > 0 else 0.0) \
+        + (c if mc > 0 else 0.0) + (e if me > 0 else 0.0)
+    a, b, c, e = a * ma, b * mb, c * mc, e * me
+    weight = a + b + c + e
+    inverse = 1 / weight if weight > 0 else 0.0
+    value = a * d[y, x] + b * d[y, x + _NEXT] + c * d[y + _NEXT, x] \
+        + e * d[y + _NEXT, x + _NEXT]
+    return (column + inverse * (b + e), row + inverse * (c + e), inverse * value, weight, share)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _append(rows, s, a, b, c, d, e, f, g, h, r, w):
+    rows[0, s], rows[1, s], rows[2, s], rows[3, s], rows[4, s] = a, b, c, d, e
+    rows[5, s], rows[6, s], rows[7, s], rows[8, s], rows[9, s] = f, g, h, r, w
 
 
 @njit(parallel=True, nogil=True, cache=True, fastmath={'arcp', 'contract', 'nsz'})
@@ -108,10 +122,11 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
     right, bottom = width - 1 - MARGIN, height - 1 - MARGIN
     gain, bias = gain_bias[0], gain_bias[1]
     across = -(-width // BLOCK)
+    most = 2 * ((BLOCK - 1) // stride + 1) ** 2  # residuals of a block, of image and depth
     for block in prange(sums.shape[0]):
-        j = np.empty(TERMS)
-        acc = sums[block]
-        acc[:] = 0
+        rows, count = np.empty((TERMS + 2, most)), U(0)  # J, r and weights
+        weighted, acc = np.empty(most), sums[block]
+        acc[SEEN:] = 0
         fuu = fuv = fvv = fur = fvr = 0.0
         first_y, first_u = (block // across) * BLOCK, (block % across) * BLOCK
         for y in range(first_y + stride // 2, min(first_y + BLOCK, height), stride):
@@ -130,21 +145,25 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
                 # said so that NaN, of a plane at no distance, is outside as well
                 if not (MARGIN <= hu <= right and MARGIN <= hv <= bottom):
                     continue
-                is_now, cell_x, cell_y, fu, fv = _bilinear(
+                cell_x, cell_y, fu, fv = _cell(
                     now, (hu + 0.5) * scale - 0.5, (hv + 0.5) * scale - 0.5)
+                is_now = _bilinear(now, cell_x, cell_y, fu, fv)
                 gu, gv = _slopes(now, cell_x, cell_y, fu, fv)
-                was, _, _, _, _ = _bilinear(
-                    before, (u + 0.5) * scale - 0.5, (y + 0.5) * scale - 0.5)
+                if scale == 1:
+                    was = float(before[y, u])
+                else:
+                    cell_x, cell_y, fu, fv = _cell(
+                        before, (u + 0.5) * scale - 0.5, (y + 0.5) * scale - 0.5)
+                    was = _bilinear(before, cell_x, cell_y, fu, fv)
                 r = is_now - gain * was - bias
                 gu, gv = gu * scale, gv * scale
                 ix, iy = gu * fx / pz, gv * fy / pz
                 iz = -(ix * px + iy * py) / pz
-                j[0], j[1], j[2] = py * iz - pz * iy, pz * ix - px * iz, px * iy - py * ix
-                j[3], j[4], j[5] = ix, iy, iz
-                j[6], j[7] = -was, -1
                 e = r / photometric_sigma
                 w = 1 / ((1 + e * e) * (1 + e * e) * photometric_sigma * photometric_sigma)
-                _add(acc, j, r, w, TERMS)
+                _append(rows, count, py * iz - pz * iy, pz * ix - px * iz, px * iy - py * ix,
+                        ix, iy, iz, -was, -1.0, r, w)
+                count += U(1)
                 fuu += w * gu * gu
                 fuv += w * gu * gv
                 fvv += w * gv * gv
@@ -165,13 +184,14 @@ def _blocks(x, n, before, d, m, now, scale, stride, motion, gain_bias, camera, s
                 vx, vy = (column - cx) / fx, (row - cy) / fy
                 predicted = qa * vx + qb * vy + qc
                 r = value - predicted
-                j[0], j[1], j[2] = vy * qc - qb, qa - vx * qc, vx * qb - vy * qa
-                j[3], j[4], j[5] = predicted * qa, predicted * qb, predicted * qc
                 e = r / (DEPTH_SCALE * sigma)
                 w = weight / ((1 + e * e) * (1 + e * e) * sigma * sigma)
-                _add(acc, j, r, w, 6)
+                _append(rows, count, vy * qc - qb, qa - vx * qc, vx * qb - vy * qa,
+                        predicted * qa, predicted * qb, predicted * qc, 0.0, 0.0, r, w)
+                count += U(1)
                 acc[SEEN + 2] += share
                 acc[SEEN + 3] += share * (e * e < OUTLIER)
+        _sum_products(rows, weighted, count, acc)
         # how far the block would move on its own, in pixels: a Lucas-Kanade step
         floor = FLAT_BLOCK / (photometric_sigma * photometric_sigma)
         fuu, fvv = fuu + floor, fvv + floor
@@ -208,24 +228,20 @@ def _camera(k: Intrinsics) -> np.ndarray:
     return np.array([k.fx, k.fy, k.cx, k.cy], np.float64)
 
 
-def search_motion(problem: Alignment, matrix: np.ndarray, plan: tuple, block_flow_scale: float,
-                  foreseen: bool) -> np.ndarray:
-    """
-    Return the 16 numbers of the motion that is found from a first one on, and 1 if it is trusted.
-
-    If it is to be `foreseen`, it is looked for only where few blocks move at the first one.
-    """
+def search_motion(problem: Alignment, matrix: np.ndarray, plan: tuple, block_flow_scale: float
+                  ) -> np.ndarray:
+    """Return the 16 numbers of the motion that is found from a first one on, 1 if trusted."""
     now, near, nothing = problem.now, float(problem.near), np.append(np.eye(4), 0.0)
     if not near > 0:
         return nothing
     matrix, gain_bias = np.array(matrix, np.float64), np.array([1.0, 0.0])
     sums, shifts = _room(now.d.shape)
     total, scale = np.zeros(SEEN + 4), float(block_flow_scale)
-    for floor, stride, iterations, wider in plan:
+    for floor, stride, iterations, wider, most in plan:
         images = problem.images[min(floor, len(problem.images) - 1)]
         scale = _search(
             problem.past.planes, problem.steady, images[0], now.d, now.m, images[1], stride,
-            iterations, STILL * 2 ** floor, foreseen, matrix, gain_bias, _camera(now.intrinsics),
+            iterations, STILL * 2 ** floor, most, matrix, gain_bias, _camera(now.intrinsics),
             wider * float(now.sigma), wider * PHOTOMETRIC_SIGMA, scale, near, sums, shifts, total)
         if scale == 0:
             return nothing
@@ -238,7 +254,7 @@ def search_motion(problem: Alignment, matrix: np.ndarray, plan: tuple, block_flo
 
 
 @njit(nogil=True, cache=True)
-def _search(x, n, before, d, m, now, stride, iterations, still, foreseen, matrix, gain_bias,
+def _search(x, n, before, d, m, now, stride, iterations, still, most, matrix, gain_bias,
             camera, sigma, photometric_sigma, block_flow_scale, near, sums, shifts, total):
     """Take Gauss-Newton steps; return the scale of the motion of blocks, 0 if it failed."""
     step = np.empty(TERMS)
@@ -250,7 +266,7 @@ def _search(x, n, before, d, m, now, stride, iterations, still, foreseen, matrix
             for block in range(len(sums)):
                 total[k] += sums[block, k]
         shift = _median_shift(sums, shifts)
-        if not _solve(total, near, step) or (foreseen and shift > BLOCK_FLOW_SCALE):
+        if not _solve(total, near, step) or shift > most:
             return 0.0
         _move(matrix, step)
         gain_bias[0] += step[6]

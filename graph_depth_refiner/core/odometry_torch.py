@@ -48,7 +48,7 @@ class Search:
 
 
 def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
-                  block_flow_scale: float, foreseen: bool) -> torch.Tensor:
+                  block_flow_scale: float) -> torch.Tensor:
     """
     Return the 16 numbers of the motion that is found from a first one on, and 1 if it is trusted.
 
@@ -61,7 +61,7 @@ def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
     for part in plan:
         active = ~at.failed
         for _ in range(part[2]):
-            active = _step(problem, at, active, part, foreseen)
+            active = _step(problem, at, active, part)
     height, width = problem.now.d.shape
     seen, alike, measured, agreeing = at.found[stage.SEEN:, None]
     trusted = ~at.failed & torch.isfinite(at.matrix).all() & (
@@ -70,10 +70,10 @@ def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
     return torch.cat((at.matrix.flatten(), trusted.to(at.matrix.dtype)))
 
 
-def _step(problem: stage.Alignment, at: Search, active: torch.Tensor, part: tuple,
-          foreseen: bool) -> torch.Tensor:
+def _step(problem: stage.Alignment, at: Search, active: torch.Tensor, part: tuple
+          ) -> torch.Tensor:
     """Take a Gauss-Newton step if the search is active; return whether it is still."""
-    floor, stride, _, wider = part
+    floor, stride, _, wider, most = part
     now, images = problem.now, problem.images[min(floor, len(problem.images) - 1)]
     by_block, shifts = normal_equations(
         problem.past.planes, problem.steady, images[0], now.d, now.m, images[1], stride,
@@ -83,9 +83,7 @@ def _step(problem: stage.Alignment, at: Search, active: torch.Tensor, part: tupl
     shift = masked_median(shifts, by_block[:, stage.SEEN] > 0)
     shift = torch.where(shift < torch.inf, shift, 0)
     step = _solve(sums, problem.near)
-    bad = ~torch.isfinite(step).all()
-    if foreseen:
-        bad = bad | (shift > stage.BLOCK_FLOW_SCALE)
+    bad = ~torch.isfinite(step).all() | (shift > most)
     at.failed, at.found = at.failed | (active & bad), torch.where(active, sums, at.found)
     active = active & ~bad
     at.matrix = torch.where(active, _moved(at.matrix, step), at.matrix)

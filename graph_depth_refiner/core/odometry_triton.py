@@ -45,7 +45,7 @@ ROW = 64  # numbers of a block: the sums, the counts, and its shift
 
 
 def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
-                  block_flow_scale: float, foreseen: bool) -> torch.Tensor:
+                  block_flow_scale: float) -> torch.Tensor:
     """Return the 16 numbers of the motion from a first one on, and 1 if it is trusted."""
     now = problem.now
     height, width = now.d.shape
@@ -58,7 +58,7 @@ def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
     k = now.intrinsics
     planes, steady, d, m = (one.contiguous() for one in (
         problem.past.planes, problem.steady, now.d, now.m))
-    for floor, stride, iterations, wider in plan:
+    for floor, stride, iterations, wider, most in plan:
         before, after = (
             one.contiguous() for one in problem.images[min(floor, len(problem.images) - 1)])
         for number in range(iterations):
@@ -68,8 +68,8 @@ def search_motion(problem: stage.Alignment, matrix: torch.Tensor, plan: tuple,
                    stride=stride, samples=64, num_warps=2)
             last = number == iterations - 1
             launch(step_kernel, 1, blocks, record, near, k.fx, rows * columns, 2.0 ** floor,
-                   stage.LEAST_SAMPLES * height * width / stage.PLAN[-1][1] ** 2, last=last,
-                   foreseen=foreseen, room=triton.next_power_of_2(rows * columns), num_warps=8)
+                   stage.LEAST_SAMPLES * height * width / stage.PLAN[-1][1] ** 2, float(most),
+                   last=last, room=triton.next_power_of_2(rows * columns), num_warps=8)
     return record[:17]
 
 
@@ -277,23 +277,22 @@ def _pick(values, place, number):
 
 
 @triton.jit(do_not_specialize=['count'])
-def step_kernel(blocks, record, near, fx, count, pixel, samples, last: tl.constexpr,
-                foreseen: tl.constexpr, room: tl.constexpr):
+def step_kernel(blocks, record, near, fx, count, pixel, samples, most, last: tl.constexpr,
+                room: tl.constexpr):
     """
     Add the blocks up, solve for the step, take it, and note whether the search goes on.
 
     After the last one at a level it goes on at the next, unless it failed.
     """
     if tl.load(record + _ACTIVE) > 0:
-        _take_step(blocks, record, near, fx, count, pixel, samples, foreseen, room)
+        _take_step(blocks, record, near, fx, count, pixel, samples, most, room)
     if last:
         tl.debug_barrier()
         tl.store(record + _ACTIVE, 1.0 - tl.load(record + _FAILED))
 
 
 @triton.jit
-def _take_step(blocks, record, near, fx, count, pixel, samples, foreseen: tl.constexpr,
-               room: tl.constexpr):
+def _take_step(blocks, record, near, fx, count, pixel, samples, most, room: tl.constexpr):
     block = tl.arange(0, room)
     there = block < count
     # the median of the shifts of blocks that are seen: the upper one of two
@@ -327,8 +326,7 @@ def _take_step(blocks, record, near, fx, count, pixel, samples, foreseen: tl.con
     number = tl.arange(0, 8)
     solved = tl.where((number >= 3) & (number < 6), solved * unit, solved)
     bad = tl.sum((tl.abs(solved) < float('inf')).to(tl.int32), axis=0) < 8
-    if foreseen:
-        bad = bad | (shift > _FLOW)
+    bad = bad | (shift > most)
     in_image = _column_sum(blocks, _SEEN, block, there)
     alike = _column_sum(blocks, _SEEN + 1, block, there)
     measured = _column_sum(blocks, _SEEN + 2, block, there)

@@ -51,26 +51,25 @@ class Results(NamedTuple):
 
 def upsample_and_describe(k: Kernels, planes: Array, level: Level, present: Present,
                           obs: Observation, guide: Guide, config: RefinerConfig
-                          ) -> tuple[Array, tuple]:
-    """Return planes of inverse depth, 3 H W, of all pixels, and what is published of them."""
+                          ) -> tuple:
+    """Return what is published of all pixels: their planes, described."""
     noise = present.noise
     shown = (obs.d, obs.confidence, present.frames, (noise.floor, noise.share), obs.intrinsics,
              (1 / config.depth.max, 1 / config.depth.min))
     if guide.scale == 1 or config.planes.final_median:
-        large = upsample(k, planes, level, present, obs, guide, config)
-        return large, k.describe(large, *shown)
+        return k.describe(upsample(k, planes, level, present, obs, guide, config), *shown)
     return k.upsample_and_describe(
         cells_of(k, planes, level, present, obs, guide, config),
         kept_of(k, level, present, obs, config), shown)
 
 
 def in_turn(upsample_planes: Callable, keep_planes: Callable, describe: Callable, cells: tuple,
-            kept: Array | None, shown: tuple) -> tuple[Array, tuple]:
+            kept: Array | None, shown: tuple) -> tuple:
     """Upsample, clear, and describe by a kernel each."""
     planes = upsample_planes(*cells)
     if kept is not None:
         keep_planes(planes, kept)
-    return planes, describe(planes, *shown)
+    return describe(planes, *shown)
 
 
 def packed(k: Kernels, described: tuple, present: Present, solution: Solution,

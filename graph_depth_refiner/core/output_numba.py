@@ -46,8 +46,8 @@ from graph_depth_refiner.core.output import (
 from graph_depth_refiner.core.rows_numba import wide_enough
 from graph_depth_refiner.core.upsampling_numba import (
     bands_of,
+    clear_row,
     keep_planes,
-    keep_row,
     numbers_of,
     rows_of,
     upsample_band,
@@ -76,20 +76,18 @@ def describe(planes: np.ndarray, d: np.ndarray, m: np.ndarray, frame_count: np.n
     return described
 
 
-def upsample_and_describe(cells: tuple, kept: np.ndarray | None, shown: tuple
-                          ) -> tuple[np.ndarray, Described]:
+def upsample_and_describe(cells: tuple, kept: np.ndarray | None, shown: tuple) -> Described:
     """Do both row by row: planes are described before they leave the core."""
     planes, frames, around, behind, noise, unit, scale = cells
     d, m, frame_count, deviation, intrinsics, limits = shown
     if d.shape[1] < LANES:
         return in_turn(upsample_planes, keep_planes, describe, cells, kept, shown)
-    if kept is None:
-        kept = np.ones(d.shape, np.bool_)
-    large, described = np.empty((3, *d.shape), np.float32), _empty(d.shape)
+    kept = np.ones(d.shape, np.uint8) if kept is None else kept.view(np.uint8)
+    described = _empty(d.shape)
     _upsample_and_describe(
         planes, frames, around, behind, numbers_of(noise, unit), scale, kept, d, m, frame_count,
-        _numbers(deviation, intrinsics, limits), large, *described)
-    return large, described
+        _numbers(deviation, intrinsics, limits), *described)
+    return described
 
 
 def _empty(shape: tuple[int, int]) -> Described:
@@ -114,14 +112,16 @@ def _describe(planes, d, m, frame_count, numbers, depth, normals, confidence, pr
 
 @njit(parallel=True, **FUSED)
 def _upsample_and_describe(planes, frames, around, behind, noise, scale, kept, d, m, frame_count,
-                           numbers, large, depth, normals, confidence, provenance):
+                           numbers, depth, normals, confidence, provenance):
     for between in prange(bands_of(len(d), scale)):
         band = np.int64(between)
-        upsample_band(planes, frames, around, behind, noise, scale, band, large)
         first, end = rows_of(band, len(d), scale)
+        rows = np.empty((3, scale, d.shape[1]), np.float32)
+        upsample_band(planes, frames, around, behind, noise, scale, band, first, rows)
         for y in range(first, end):
-            keep_row(kept[y], large[0, y], large[1, y], large[2, y])
-            _describe_row(large[:, y], d[y], m[y], frame_count[y], numbers, y, depth[y],
+            row = rows[:, y - first]
+            clear_row(kept[y], row[0])
+            _describe_row(row, d[y], m[y], frame_count[y], numbers, y, depth[y],
                           normals[y], confidence[y], provenance[y])
 
 

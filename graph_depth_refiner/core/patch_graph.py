@@ -57,19 +57,31 @@ class CachedGraph:
     """A graph and the guide it is built from, bit for bit, in arrays of the kernels."""
 
     guide: Any  # H W or 3 H W
-    weights: Any  # O H W
+    weights: Any  # O H W; None: nothing is computed over it
     settings: tuple
     hit_rate: Any = 0.0  # a number
 
 
 def update_graph(k: Kernels, cached: CachedGraph | None, guide: Any,
                  config: RefinerConfig) -> CachedGraph:
-    """Return the graph of a guide, rebuilding only bands (and their halo) that changed."""
+    """
+    Return the graph of a guide, rebuilding only bands (and their halo) that changed.
+
+    Without a step of the solver, and with planes fitted around every pixel, it has no weights.
+    """
     settings = _settings(config)
-    if cached is None or cached.guide.shape != guide.shape or cached.settings != settings:
+    if config.planes.start and not takes_steps(config):
+        return CachedGraph(guide, None, settings)
+    if cached is None or cached.weights is None or cached.guide.shape != guide.shape \
+            or cached.settings != settings:
         return CachedGraph(guide, k.build_graph(guide, config), settings)
     guide, weights, hit_rate = k.renew_graph(cached.guide, cached.weights, guide, config)
     return CachedGraph(guide, weights, settings, hit_rate)
+
+
+def takes_steps(config: RefinerConfig) -> bool:
+    """Tell whether the solver takes any step."""
+    return config.solver.mode == 'converged' or config.solver.iterations > 0
 
 
 def renew_graph(build: BuildGraph, changes: np.ndarray, before: np.ndarray, weights: np.ndarray,

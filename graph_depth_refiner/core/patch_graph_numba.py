@@ -81,17 +81,19 @@ def _build_rows(padded, w, top, end, blocks, patch, keep, normalise, per_differe
             above = max(0, first - dy)
             n = last - above
             _differences(padded, above + r, dy, dx, r, n + 2 * q, part)
-            _box(part, spare, total, n, width, patch)
+            if patch == 3:  # the same in two passes
+                _box_of_three(part, spare, total, n, width)
+            else:
+                _box(part, spare, total, n, width, patch)
             fade = np.float32(dy * dy + dx * dx) * per_distance
             left = min(width, max(0, -dx))
             right = max(left, width - max(0, dx))
             for y in range(above, min(last, height - dy)):
                 t = total[y - above]
-                _exponents(t, left, right, per_difference, fade)
                 if y >= first:
-                    _place(t, w[o, y], left, right, 0)
+                    _place(t, w[o, y], left, right, 0, per_difference, fade)
                 if y + dy < last:
-                    _place(t, w[edges - 1 - o, y + dy], left, right, dx)
+                    _place(t, w[edges - 1 - o, y + dy], left, right, dx, per_difference, fade)
             for y in range(max(first, height - dy), last):
                 w[o, y] = _INF
             for y in range(first, min(last, dy)):
@@ -146,6 +148,20 @@ def _box(a, b, c, n, width, patch):
 
 
 @njit(**EXACT_INLINE)
+def _box_of_three(a, b, c, n, width):
+    """Sum 3x3 squares of a into c, in the order in which doubling sums them."""
+    columns = U(width)
+    for y in range(n + 2):
+        old, to = a[y], b[y]
+        for x in range(columns):
+            to[x] = old[x] + (old[x + U(1)] + old[x + U(2)])
+    for y in range(n):
+        one, two, three, to = b[y], b[y + 1], b[y + 2], c[y]
+        for x in range(columns):
+            to[x] = one[x] + (two[x] + three[x])
+
+
+@njit(**EXACT_INLINE)
 def _box_row(a, b, c, columns, patch):
     """Sum runs of a into b; c is scratch."""
     for x in range(columns):
@@ -165,21 +181,13 @@ def _box_row(a, b, c, columns, patch):
 
 
 @njit(**EXACT_INLINE)
-def _exponents(t, left, right, per_difference, fade):
-    """Turn patch distances into the exponents of the weights."""
-    s = U(left)
-    for x in range(U(right - left)):
-        t[s + x] = t[s + x] * per_difference + fade
-
-
-@njit(**EXACT_INLINE)
-def _place(t, row, left, right, shift):
-    """Copy the edges that stay inside the image to their place in a row of the graph."""
+def _place(t, row, left, right, shift, per_difference, fade):
+    """Put the exponents of the weights of edges inside the image in their place in a row."""
     for x in range(U(max(0, min(row.size, left + shift)))):
         row[x] = _INF
     a, b = U(left), U(left + shift)
     for x in range(U(right - left)):
-        row[b + x] = t[a + x]
+        row[b + x] = t[a + x] * per_difference + fade
     for x in range(U(max(0, right + shift)), U(row.size)):
         row[x] = _INF
 

@@ -58,6 +58,17 @@ def wide_enough(*arrays: np.ndarray) -> list[np.ndarray]:
     return [np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, missing)]) for a in arrays]
 
 
+def padded(margin: int, *maps: np.ndarray) -> np.ndarray:
+    """Return maps, H W each, in one array with a margin of zeros around."""
+    height, width = maps[0].shape
+    room = np.empty((len(maps), height + 2 * margin, width + 2 * margin), np.float32)
+    for part in (np.s_[:margin], np.s_[-margin:]):
+        room[:, part] = room[:, :, part] = 0
+    for one, inside in zip(maps, room[:, margin:-margin, margin:-margin]):
+        inside[...] = one
+    return room
+
+
 def with_margin(x: np.ndarray, unit: float, r: int) -> np.ndarray:
     """Return the planes in noise units, with a margin of zeros."""
     height, width = x.shape[1:]

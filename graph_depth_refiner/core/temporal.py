@@ -22,7 +22,7 @@ et al. 2011):
   (calibration, temperature, fixed ripples of a matcher), as have poses. It must neither count
   as a change of the scene nor be averaged away against the present frame: the smooth part of
   the residual is taken out of the history first, the more the further the image has moved.
-- A history that is misplaced by part of a pixel errs by its slope times that part; misplacement
+- A history that is misplaced by part of a pixel errs where its slope changes; misplacement
   grows with the motion (rolling shutter, exposure, stamps), and adds to its variance.
 - A single measurement far from the history, amid neighbours that agree with it, is an outlier
   and costs the history half of its weight; a whole window that disagrees, or another colour,
@@ -77,14 +77,14 @@ def fuse(k: Kernels, obs: Observation, warped: tuple[Array, Array, Array], noise
     """
     Return the running mean of the measurement and the warped history.
 
-    The history is planes 3 H W, frames H W and grey image 1 H W (uint8), as seen from the
+    The history is inverse depth H W, frames H W and grey image 1 H W (uint8), as seen from the
     present camera. `flow` is the motion of the image in pixels.
     """
-    planes, frames, grey = warped
-    bias = k.bias_field(k.bias_sums(obs.d, obs.m, planes, frames, noise), flow)
+    past, frames, grey = warped
+    bias = k.bias_field(k.bias_sums(obs.d, obs.m, past, frames, noise), flow)
     means = deviation_of_means(k, noise, k.positive_median(obs.d))
     fused, behind, history, counts = k.fuse(
-        obs.d, obs.m, obs.grey, planes, frames, grey[0], bias, noise, flow, limit, means)
+        obs.d, obs.m, obs.grey, past, frames, grey[0], bias, noise, flow, limit, means)
     seen, kept = counts
     return Fused(fused, behind, history, kept / seen.clip(1))
 

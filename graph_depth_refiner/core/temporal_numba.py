@@ -59,17 +59,17 @@ _FEW = np.float32(25e-6)  # pixels of a window, so that none is no division by 0
 _BAND = 24  # rows that are fused together; those around a band are prepared twice
 
 
-def bias_sums(d: np.ndarray, m: np.ndarray, planes: np.ndarray, frames: np.ndarray,
+def bias_sums(d: np.ndarray, m: np.ndarray, past: np.ndarray, frames: np.ndarray,
               noise: NoiseModel) -> np.ndarray:
     """Return sums of relative residuals that may be bias, and their count, by blocks."""
     sums = np.zeros((2, -(-d.shape[0] // _BLOCK), -(-d.shape[1] // _BLOCK)), np.float32)
-    _bias_sums(*wide_enough(d, m, planes[0], frames), np.float32(noise.floor),
+    _bias_sums(*wide_enough(d, m, past, frames), np.float32(noise.floor),
                np.float32(noise.share), d.shape[1], sums)
     return sums
 
 
 @njit(parallel=True, **FUSED)
-def _bias_sums(d, m, value, frames, floor, share, columns, sums):
+def _bias_sums(d, m, past, frames, floor, share, columns, sums):
     height, width = d.shape
     zero, one = spread_run(ZERO), spread_run(ONE)
     for row in prange(sums.shape[1]):
@@ -77,7 +77,7 @@ def _bias_sums(d, m, value, frames, floor, share, columns, sums):
         for y in range(row * _BLOCK, min(height, (row + 1) * _BLOCK)):
             for start in range(0, width, LANES):
                 x = U(min(start, width - LANES))
-                now, old, n = load_run(d[y], x), load_run(value[y], x), load_run(frames[y], x)
+                now, old, n = load_run(d[y], x), load_run(past[y], x), load_run(frames[y], x)
                 r = now - old
                 sigma = (spread_run(floor) + spread_run(share) * now) \
                     * root_run(one + inverse_run(most_run(n, one)))
@@ -92,23 +92,23 @@ def _bias_sums(d, m, value, frames, floor, share, columns, sums):
             sums[1, row, x // _BLOCK] += lines[1, x]
 
 
-def fuse(d: np.ndarray, m: np.ndarray, grey: np.ndarray, planes: np.ndarray, frames: np.ndarray,
+def fuse(d: np.ndarray, m: np.ndarray, grey: np.ndarray, past: np.ndarray, frames: np.ndarray,
          seen: np.ndarray, bias: np.ndarray, noise: NoiseModel, flow: float, limit: float,
          means: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
     columns = d.shape[1]
-    d, m, grey, planes, frames, seen = wide_enough(d, m, grey, planes, frames, seen)
+    d, m, grey, past, frames, seen = wide_enough(d, m, grey, past, frames, seen)
     results = np.empty((3, *d.shape), np.float32)
     counts = np.zeros((len(d), 2), np.float32)
     numbers = np.array([noise.floor, noise.share, flow * _MISPLACED, limit,
                         temporal.unseen_share(flow), 1 / means], np.float32)
-    _fuse(d, m, grey, planes, frames, seen, bias, numbers, columns, results, counts)
+    _fuse(d, m, grey, past, frames, seen, bias, numbers, columns, results, counts)
     fused, left, value = (np.ascontiguousarray(one[:, :columns]) for one in results)
     return fused, left, value, counts.sum(axis=0, dtype=np.int64)
 
 
 @njit(parallel=True, **FUSED)
-def _fuse(d, m, grey, planes, frames, seen, bias, numbers, columns, results, counts):
+def _fuse(d, m, grey, past, frames, seen, bias, numbers, columns, results, counts):
     """Fuse bands of rows, so that what is between residuals and result stays near the core."""
     height, width = d.shape
     for band in prange(-(-height // _BAND)):
@@ -116,20 +116,20 @@ def _fuse(d, m, grey, planes, frames, seen, bias, numbers, columns, results, cou
         bottom = min(height, top + _BAND)
         first, end = max(0, top - _REACH), min(height, bottom + _REACH)
         rows = np.empty((end - first, 6, width), np.float32)  # value, weight, and four maps
-        lines = np.zeros((3, width + 2), np.float32)
+        lines = np.zeros((2, width + 2), np.float32)
+        biases = np.zeros(max(width, bias.shape[1] * _BLOCK) + _BLOCK, np.float32)
         for y in range(first, end):
-            _bias_row(bias, y, lines[0])
-            lines[1, 1:-1] = planes[0, y]
-            lines[2, 1:-1] = frames[y]
-            _residuals(d, m, grey, planes, frames, seen, y, lines, numbers, rows[y - first])
+            _bias_row(bias, y, biases)
+            lines[0, 1:-1] = past[y]
+            lines[1, 1:-1] = frames[y]
+            _residuals(d, m, grey, past, frames, seen, y, biases, lines, numbers,
+                       rows[y - first])
         sums = np.empty((4, width + 2 * _REACH), np.float32)
         around = np.empty(2 * _REACH + 1, np.int64)
         for y in range(top, bottom):
             for dy in range(-_REACH, _REACH + 1):
                 around[dy + _REACH] = _mirrored(y + dy, height) - first
-            for k in range(4):
-                reach = _IMAGE_REACH if k == 3 else _REACH
-                _sum_rows(rows, 2 + k, around[_REACH - reach:_REACH + reach + 1], columns, sums[k])
+            _sum_rows(rows, around, columns, sums)
             results[2, y] = rows[y - first, 0]
             counts[y, 0], counts[y, 1] = _decide(
                 d[y], m[y], rows[y - first], sums, numbers, results[0, y], results[1, y])
@@ -137,24 +137,29 @@ def _fuse(d, m, grey, planes, frames, seen, bias, numbers, columns, results, cou
 
 @njit(**INLINE)
 def _bias_row(bias, y, line):
-    """Interpolate the bias of blocks along a row; it goes on beyond the outer centres."""
+    """
+    Interpolate the bias of blocks along a row; it goes on beyond the outer centres.
+
+    The line begins half a block before the row, at the centre of a block beyond its border.
+    """
     rows, columns = bias.shape
     share, half = np.float32(1 / _BLOCK), np.float32(0.5)
     v = max(ZERO, min((np.float32(y) + half) * share - half, np.float32(rows - 1)))
     v0 = min(int(v), max(0, rows - 2))
     v1 = min(v0 + 1, rows - 1)
     av = v - np.float32(v0)
-    for c in range(-1, columns):  # from the centre of a block to that of the next
-        left, right = max(c, 0), min(c + 1, columns - 1)
-        begin = (ONE - av) * bias[v0, left] + av * bias[v1, left]
-        step = ((ONE - av) * bias[v0, right] + av * bias[v1, right] - begin) * share
-        middle = c * _BLOCK + _BLOCK // 2
-        for x in range(max(0, middle), min(line.size, middle + _BLOCK)):
-            line[x] = begin + step * (np.float32(x - middle) + half)
+    before = (ONE - av) * bias[v0, 0] + av * bias[v1, 0]
+    for c in range(columns + 1):  # from the centre of the block before to its own
+        right = min(c, columns - 1)
+        value = (ONE - av) * bias[v0, right] + av * bias[v1, right]
+        step = (value - before) * share
+        for x in range(U(_BLOCK)):
+            line[U(c * _BLOCK) + x] = before + step * (np.float32(x) + half)
+        before = value
 
 
 @njit(**INLINE)
-def _residuals(d, m, grey, planes, frames, seen, y, lines, numbers, out):
+def _residuals(d, m, grey, past, frames, seen, y, biases, lines, numbers, out):
     """Free a row of the history of bias, weigh it, and give residuals in deviations."""
     height, width = d.shape
     zero, one, steepest = spread_run(ZERO), spread_run(ONE), spread_run(_STEEPEST)
@@ -163,20 +168,16 @@ def _residuals(d, m, grey, planes, frames, seen, y, lines, numbers, out):
     clip, low = spread_run(_CLIP), spread_run(-_CLIP)
     for start in range(0, width, LANES):
         x = U(min(start, width - LANES))
-        old, n = load_run(planes[0, y], x), least_run(load_run(frames[y], x), limit)
-        ux, uy = load_run(planes[1, y], x), load_run(planes[2, y], x)
-        # the largest step to a neighbour with a history, beyond what the plane says
-        rough = most_run(
-            _beyond(old - ux, load_run(lines[1], x), load_run(lines[2], x)),
-            _beyond(old + ux, load_run(lines[1], x + U(2)), load_run(lines[2], x + U(2))))
-        if y > 0:
-            rough = most_run(rough, _beyond(
-                old - uy, load_run(planes[0, y - 1], x), load_run(frames[y - 1], x)))
-        if y + 1 < height:
-            rough = most_run(rough, _beyond(
-                old + uy, load_run(planes[0, y + 1], x), load_run(frames[y + 1], x)))
+        old, n = load_run(past[y], x), least_run(load_run(frames[y], x), limit)
+        twice = old + old
+        rough = _bend(twice, load_run(lines[0], x), load_run(lines[1], x),
+                      load_run(lines[0], x + U(2)), load_run(lines[1], x + U(2)))
+        if 0 < y < height - 1:
+            rough = most_run(rough, _bend(
+                twice, load_run(past[y - 1], x), load_run(frames[y - 1], x),
+                load_run(past[y + 1], x), load_run(frames[y + 1], x)))
         known = less_run(zero, n) * less_run(zero, old)
-        old = choose_run(known, old * (one + load_run(lines[0], x)), zero)
+        old = choose_run(known, old * (one + load_run(biases, x + U(_BLOCK // 2))), zero)
         sigma = choose_run(known, floor + share * old, one)
         error = misplaced * least_run(rough, steepest * old) * inverse_run(sigma)
         n = choose_run(known, n * inverse_run(one + n * error * error), zero)
@@ -195,24 +196,29 @@ def _residuals(d, m, grey, planes, frames, seen, y, lines, numbers, out):
 
 
 @njit(**INLINE)
-def _beyond(expected, value, frames):
-    """Return how far a neighbour with a history is from what is expected."""
+def _bend(twice, one, frames, other, more_frames):
+    """Return how much the step changes between two neighbours, both with a history."""
     zero = spread_run(ZERO)
-    return choose_run(less_run(zero, frames), abs_run(expected - value), zero)
+    both = less_run(zero, frames) * less_run(zero, more_frames)
+    return choose_run(both, abs_run(one + other - twice), zero)
 
 
 @njit(**INLINE)
-def _sum_rows(rows, k, around, columns, sums):
-    """Sum a map over the rows around one; the image is mirrored beyond its border."""
-    width = rows.shape[2]
-    for start in range(0, width, LANES):
-        x = U(min(start, width - LANES))
-        total = spread_run(ZERO)
-        for place in around:
-            total = total + load_run(rows[place, k], x)
-        store_run(sums, x + U(_REACH), total)
+def _sum_rows(rows, around, columns, sums):
+    """Sum four maps over the rows around one; the image is mirrored beyond its border."""
+    one, two, three, four, five = (
+        rows[around[0]], rows[around[1]], rows[around[2]], rows[around[3]], rows[around[4]])
+    for start in range(0, rows.shape[2], LANES):
+        x = U(min(start, rows.shape[2] - LANES))
+        for k in range(3):
+            total = load_run(one[2 + k], x) + load_run(two[2 + k], x) + load_run(three[2 + k], x)
+            store_run(sums[k], x + U(_REACH),
+                      total + load_run(four[2 + k], x) + load_run(five[2 + k], x))
+        store_run(sums[3], x + U(_REACH),  # of the image those at most one away
+                  load_run(two[5], x) + load_run(three[5], x) + load_run(four[5], x))
     for x in (-2, -1, columns, columns + 1):
-        sums[x + _REACH] = sums[_mirrored(x, columns) + _REACH]
+        for k in range(4):
+            sums[k, x + _REACH] = sums[k, _mirrored(x, columns) + _REACH]
 
 
 @njit(**INLINE)

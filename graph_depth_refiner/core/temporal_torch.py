@@ -25,11 +25,11 @@ from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.patch_graph_torch import box
 
 
-def bias_sums(d: torch.Tensor, m: torch.Tensor, planes: torch.Tensor, frames: torch.Tensor,
+def bias_sums(d: torch.Tensor, m: torch.Tensor, past: torch.Tensor, frames: torch.Tensor,
               noise: NoiseModel) -> torch.Tensor:
     """Return sums of relative residuals that may be bias, and their count, by blocks."""
     both = (m > 0) & (frames > 0)
-    value = torch.where(both, planes[0], 1)
+    value = torch.where(both, past, 1)
     residual = d - value
     sigma = (noise.floor + noise.share * d) * (1 + 1 / frames.clamp(min=1)).sqrt()
     bias = both & (residual.abs() < stage.BIAS_GATE * sigma)
@@ -50,16 +50,16 @@ def bias_field(sums: torch.Tensor, flow: torch.Tensor | float) -> torch.Tensor:
     return gain * known * total / count.clamp(min=1e-6)
 
 
-def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, planes: torch.Tensor,
+def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, past: torch.Tensor,
          frames: torch.Tensor, seen: torch.Tensor, bias: torch.Tensor, noise: NoiseModel,
          flow: torch.Tensor | float, limit: float, means: float
          ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
-    there = (frames > 0) & (planes[0] > 0)
-    value = torch.where(there, planes[0] * (1 + _enlarged(bias, d.shape)), 0)
+    there = (frames > 0) & (past > 0)
+    value = torch.where(there, past * (1 + _enlarged(bias, d.shape)), 0)
     sigma = torch.where(there, noise.floor + noise.share * value, 1)
     weight = torch.where(there, frames.clamp(max=limit), 0)
-    rough = torch.minimum(_roughness(planes, frames > 0), stage.STEEPEST * value)
+    rough = torch.minimum(_roughness(past, frames > 0), stage.STEEPEST * value)
     weight = weight / (1 + weight * (stage.MISPLACED * flow * rough / sigma).square())
 
     spread = sigma * (1 + 1 / weight.clamp(min=stage.LEAST_WEIGHT)).sqrt()
@@ -99,13 +99,12 @@ def _enlarged(blocks: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     return blocks
 
 
-def _roughness(planes: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
-    """Return the largest step to a neighbour with a history, beyond what the plane says."""
-    value, ux, uy = planes
+def _roughness(past: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+    """Return how much the step changes between opposite neighbours, both with a history."""
     return torch.stack([
-        torch.where(neighbour(known, dy, dx),
-                    (value + ux * dx + uy * dy - neighbour(value, dy, dx)).abs(), 0)
-        for dy, dx in ((0, -1), (0, 1), (-1, 0), (1, 0))]).amax(dim=0)
+        torch.where(neighbour(known, -dy, -dx) & neighbour(known, dy, dx),
+                    (neighbour(past, -dy, -dx) + neighbour(past, dy, dx) - 2 * past).abs(), 0)
+        for dy, dx in ((0, 1), (1, 0))]).amax(dim=0)
 
 
 def _mean(values: torch.Tensor, radius: int) -> torch.Tensor:

@@ -36,18 +36,18 @@ _MISFIT_0, _MISFIT_1 = map(tl.constexpr, stage.MISFIT)
 _IMAGE_0, _IMAGE_1 = map(tl.constexpr, stage.IMAGE)
 
 
-def bias_sums(d: torch.Tensor, m: torch.Tensor, planes: torch.Tensor, frames: torch.Tensor,
+def bias_sums(d: torch.Tensor, m: torch.Tensor, past: torch.Tensor, frames: torch.Tensor,
               noise: NoiseModel) -> torch.Tensor:
     """Return sums of relative residuals that may be bias, and their count, by blocks."""
     height, width = d.shape
     rows, columns = -(-height // stage.BLOCK), -(-width // stage.BLOCK)
     sums = d.new_empty(2, rows, columns)
-    launch(bias_kernel, (rows, columns), d, m, planes.contiguous(), frames.contiguous(), sums,
+    launch(bias_kernel, (rows, columns), d, m, past.contiguous(), frames.contiguous(), sums,
            scalar(noise.floor, d), scalar(noise.share, d), height, width, columns)
     return sums
 
 
-def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, planes: torch.Tensor,
+def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, past: torch.Tensor,
          frames: torch.Tensor, seen: torch.Tensor, bias: torch.Tensor, noise: NoiseModel,
          flow: torch.Tensor | float, limit: float, means
          ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -57,7 +57,7 @@ def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, planes: torch.Ten
     value, weight, fused, left = (torch.empty_like(d) for _ in range(4))
     counts = torch.zeros(2, dtype=torch.int32, device=d.device)
     grid, flow = programs(height * width), scalar(flow, d)
-    launch(residuals_kernel, grid, d, m, grey.contiguous(), planes.contiguous(),
+    launch(residuals_kernel, grid, d, m, grey.contiguous(), past.contiguous(),
            frames.contiguous(), seen.contiguous(), bias, scalar(noise.floor, d),
            scalar(noise.share, d), value, weight, maps, flow, float(limit),
            height, width, *bias.shape, block=BLOCK)
@@ -67,7 +67,7 @@ def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, planes: torch.Ten
 
 
 @triton.jit(do_not_specialize=['height', 'width', 'columns'])
-def bias_kernel(data, weight, planes, frames, sums, floor, share, height, width, columns):
+def bias_kernel(data, weight, past, frames, sums, floor, share, height, width, columns):
     """Write the sum of one block, and its count."""
     pixel = tl.arange(0, _SIDE * _SIDE)
     y = tl.program_id(0) * _SIDE + pixel // _SIDE
@@ -77,7 +77,7 @@ def bias_kernel(data, weight, planes, frames, sums, floor, share, height, width,
     d = tl.load(data + place, mask=inside, other=0.0)
     n = tl.load(frames + place, mask=inside, other=0.0)
     both = inside & (tl.load(weight + place, mask=inside, other=0.0) > 0) & (n > 0)
-    value = tl.load(planes + place, mask=both, other=1.0)
+    value = tl.load(past + place, mask=both, other=1.0)
     residual = d - value
     sigma = tl.load(floor).to(tl.float32) + tl.load(share).to(tl.float32) * d
     sigma = sigma * tl.sqrt(1.0 + 1.0 / tl.maximum(n, 1.0))
@@ -97,15 +97,17 @@ def _between(place, count):
 
 
 @triton.jit
-def _step(planes, frames, other, inside, predicted):
-    """Return how far a neighbour with a history is from what is predicted for it."""
-    known = inside & (tl.load(frames + other, mask=inside, other=0.0) > 0)
-    off = tl.abs(predicted - tl.load(planes + other, mask=known, other=0.0))
-    return tl.where(known, off, 0.0)
+def _bend(past, frames, place, away, inside, here):
+    """Return how much the step changes between two neighbours, both with a history."""
+    known = inside & (tl.load(frames + place - away, mask=inside, other=0.0) > 0)
+    known = known & (tl.load(frames + place + away, mask=inside, other=0.0) > 0)
+    both = tl.load(past + place - away, mask=known, other=0.0) \
+        + tl.load(past + place + away, mask=known, other=0.0)
+    return tl.where(known, tl.abs(both - 2 * here), 0.0)
 
 
 @triton.jit(do_not_specialize=['height', 'width', 'rows', 'columns'])
-def residuals_kernel(data, m, grey, planes, frames, seen, bias, floor, share, value, weight, maps,
+def residuals_kernel(data, m, grey, past, frames, seen, bias, floor, share, value, weight, maps,
                      flow, limit, height, width, rows, columns, block: tl.constexpr):
     """Free the history of bias, weigh it, and give residuals in standard deviations."""
     size = height * width
@@ -113,7 +115,7 @@ def residuals_kernel(data, m, grey, planes, frames, seen, bias, floor, share, va
     valid = place < size
     y, x = place // width, place % width
     n = tl.load(frames + place, mask=valid, other=0.0)
-    base = tl.load(planes + place, mask=valid, other=0.0)
+    base = tl.load(past + place, mask=valid, other=0.0)
     there = (n > 0) & (base > 0)
     top, low, v = _between(y, rows)
     left, right, u = _between(x, columns)
@@ -125,13 +127,9 @@ def residuals_kernel(data, m, grey, planes, frames, seen, bias, floor, share, va
     sigma = tl.load(floor).to(tl.float32) + tl.load(share).to(tl.float32) * old
     sigma = tl.where(there, sigma, 1.0)
     n = tl.where(there, tl.minimum(n, limit), 0.0)
-    ux = tl.load(planes + size + place, mask=valid, other=0.0)
-    uy = tl.load(planes + 2 * size + place, mask=valid, other=0.0)
     rough = tl.maximum(
-        tl.maximum(_step(planes, frames, place - 1, valid & (x > 0), base - ux),
-                   _step(planes, frames, place + 1, valid & (x + 1 < width), base + ux)),
-        tl.maximum(_step(planes, frames, place - width, valid & (y > 0), base - uy),
-                   _step(planes, frames, place + width, valid & (y + 1 < height), base + uy)))
+        _bend(past, frames, place, 1, valid & (x > 0) & (x + 1 < width), base),
+        _bend(past, frames, place, width, valid & (y > 0) & (y + 1 < height), base))
     misplaced = tl.load(flow).to(tl.float32) * _MISPLACED
     error = misplaced * tl.minimum(rough, old * _STEEPEST) / sigma
     n = n / (1.0 + n * error * error)

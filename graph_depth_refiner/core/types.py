@@ -47,7 +47,7 @@ class Problem:
     """An energy to lower and the planes to begin at."""
 
     x: Any  # 3 H W planes to begin at
-    w: Any  # O H W graph
+    w: Any  # O H W graph; None: no step is to be taken
     d: Any  # H W data
     m: Any  # H W weight of the data
     unit: Any  # float, or a number of the device: inverse depth that counts as the noise
@@ -63,7 +63,7 @@ class Solution:
     x: Any  # 3 H W
     how: Status  # the minimiser ended, unless its steps were not finite or led nowhere
     iterations: Any  # int, or a number of the device
-    energy: Any  # float, or a number of the device
+    energy: Any  # float, or a number of the device; 0 without a graph
     memory: Memory | None
     finite: Any = True  # whether all steps were
     worse: Any = False  # the energy of the measurement itself is lower

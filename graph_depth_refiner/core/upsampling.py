@@ -36,10 +36,13 @@ from graph_depth_refiner.core.observation import color_planes, Observation
 
 WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
 SIDES = 2  # cells on either side that show what a flying pixel lies between
-ONE_SURFACE = 12.0  # standard deviations of a measurement: a narrow hole may span so much
+ONE_SURFACE = 6.0  # standard deviations of a measurement: a narrow hole may span so much
 STEP = 0.01  # of the nearest inverse depth around: less is no depth edge, however low the noise
 AROUND = 9  # pixels, side of the square that must show one surface, at least
-RIM = 2  # pixels by which the rim of what is measured wavers: so far history is kept beyond it
+# Pixels beyond what is measured up to which history is kept in wide holes: as far as its rim
+# wavers, and on to the others as long as that fills no more than a share of the image. What a
+# camera has turned away from is mostly not seen again.
+RIMS, FILLED_SHARE = (2, 8, 40), 0.005
 KEPT = 2.0  # standard deviations of a residual that are taken for noise
 NEAR = 1e-3  # weight of a cell at no weight by distance: all others may be of another side
 LEAST = 1e-6  # weight of all cells together, below which none of them is of the pixel's side

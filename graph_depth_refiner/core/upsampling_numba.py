@@ -78,7 +78,7 @@ def numbers_of(noise: NoiseModel, unit: float) -> np.ndarray:
 @njit(parallel=True, **FUSED)
 def _upsample(planes, frames, d, behind, numbers, scale, large):
     for between in prange(bands_of(len(d), scale)):
-        upsample_band(planes, frames, d, behind, numbers, scale, np.int64(between), large)
+        upsample_band(planes, frames, d, behind, numbers, scale, np.int64(between), 0, large)
 
 
 @njit(**INLINE)
@@ -94,8 +94,12 @@ def rows_of(row, height, scale):
 
 
 @njit(**INLINE)
-def upsample_band(planes, frames, d, behind, numbers, scale, row, large):
-    """Upsample the rows between a row of cells, below them, and the row before, above them."""
+def upsample_band(planes, frames, d, behind, numbers, scale, row, top, large):
+    """
+    Upsample the rows between a row of cells, below them, and the row before, above them.
+
+    `large` begins with the row `top`.
+    """
     height, width = d.shape
     share = ONE / np.float32(scale)
     wide = (width // scale // LANES + 1) * LANES
@@ -113,7 +117,7 @@ def upsample_band(planes, frames, d, behind, numbers, scale, row, large):
             _blend(planes, frames, cells, known[:, phase], numbers, y, v, row, phase, scale,
                    width, found[:, phase])
         for k in range(3):
-            _put_together(found[k], large[k, y])
+            _put_together(found[k], large[k, y - top])
 
 
 @njit(**INLINE)
@@ -245,27 +249,31 @@ def _put_on_sides(planes, frames, known, numbers, first, u, v, y, phase, scale, 
 @njit(**INLINE)
 def _on_a_side(planes, frames, row, column, u, v, value, close):
     """
-    Return a value that no plane around explains on the nearer of two sides it lies between.
+    Return a value that no plane around explains on the side of its own cell, if it lies between.
 
-    Such a pixel mixes two surfaces (flying pixel). One that is nearer or farther than all
-    planes around it is a thing of its own, and stays.
+    Such a pixel mixes two surfaces (flying pixel), and its cell is of that which most of its
+    pixels are of. One that is nearer or farther than all planes around it is a thing of its own,
+    and stays.
     """
     rows, columns = frames.shape
-    above, below = np.float32(np.inf), np.float32(np.inf)  # how far the sides are
+    above = below = False
     for r in range(max(0, row - _SIDES), min(rows, row + _SIDES + 1)):
         for c in range(max(0, column - _SIDES), min(columns, column + _SIDES + 1)):
             if frames[r, c] > ZERO:
-                off = planes[0, r, c] + planes[1, r, c] * (u - np.float32(c)) \
-                    + planes[2, r, c] * (v - np.float32(r)) - value
-                if off > close:
-                    above = min(above, off)
-                elif off < -close:
-                    below = min(below, -off)
-                else:
+                off = _predicted(planes, r, c, u, v) - value
+                if abs(off) <= close:
                     return value
-    if above < np.float32(np.inf) and below < np.float32(np.inf):
-        return value + above if above < below else value - below
+                above, below = above or off > ZERO, below or off < ZERO
+    if above and below and planes[0, row, column] > ZERO:
+        return _predicted(planes, row, column, u, v)
     return value
+
+
+@njit(**INLINE)
+def _predicted(planes, row, column, u, v):
+    """Return the inverse depth that the plane of a cell predicts."""
+    return planes[0, row, column] + planes[1, row, column] * (u - np.float32(column)) \
+        + planes[2, row, column] * (v - np.float32(row))
 
 
 def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerConfig
@@ -274,15 +282,17 @@ def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerC
     Return which pixels, H W bool, may have a value.
 
     They are those that are measured, or that the history, in d, knows about in holes of up to
-    `history_width` and at the rim of any; with `holes.fill: small` also those of holes of up to
-    `max_width`, around which all that is known is one surface: across a depth edge nobody knows
-    which side a pixel is on. A hole is as narrow as a width where no larger square fits into it.
+    `history_width` and around what is measured (`RIMS`); with `holes.fill: small` also those of
+    holes of up to `max_width`, around which all that is known is one surface: across a depth
+    edge nobody knows which side a pixel is on. A hole is as narrow as a width where no larger
+    square fits into it.
     """
     holes = config.holes
     if holes.fill == 'none':
         return measured
     known, filled = closable(
-        measured, d > 0, holes.history_width, upsampling.RIM, holes.max_width)
+        measured, d > 0, holes.history_width, upsampling.RIMS, holes.max_width,
+        upsampling.FILLED_SHARE * d.size)
     side = max(2 * holes.max_width + 1, upsampling.AROUND)
     columns = d.shape[1]
     d, known, filled = wide_enough(d, known.view(np.uint8), filled.view(np.uint8))
@@ -334,20 +344,23 @@ def _one_surface(d, known, side, limit, filled):
 
 def keep_planes(planes: np.ndarray, kept: np.ndarray) -> None:
     """Clear, in place, planes 3 H W of pixels that may have no value, H W bool."""
-    _keep_planes(planes, kept)
+    _keep_planes(planes, kept.view(np.uint8))
 
 
 @njit(parallel=True, **FUSED)
 def _keep_planes(planes, kept):
     for y in prange(len(kept)):
-        keep_row(kept[y], planes[0, y], planes[1, y], planes[2, y])
+        for k in range(3):
+            clear_row(kept[y], planes[k, y])
 
 
 @njit(**INLINE)
-def keep_row(kept, d, ux, uy):
-    """Clear, in place, planes of a row."""
-    for x in range(U(kept.size)):
-        keep = kept[x]
-        d[x] = d[x] if keep else ZERO
-        ux[x] = ux[x] if keep else ZERO
-        uy[x] = uy[x] if keep else ZERO
+def clear_row(kept, values):
+    """Set, in place, values of a row to 0 where kept, bytes, is 0."""
+    whole = kept.size - kept.size % LANES
+    for start in range(0, whole, LANES):
+        x = U(start)
+        store_run(values, x, choose_run(
+            load_bytes(kept, x), load_run(values, x), spread_run(ZERO)))
+    for x in range(whole, kept.size):
+        values[x] = values[x] if kept[x] > 0 else ZERO

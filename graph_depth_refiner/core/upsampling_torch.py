@@ -41,8 +41,8 @@ def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
         return found, found[0] + found[1] * (u - at[1]) + found[2] * (v - at[0])
 
     known = d > 0
-    own, value = plane((own_row, own_column))
-    value = torch.where(known, d, torch.where(own[0] > 0, value, own[0]))
+    own, predicted = plane((own_row, own_column))
+    value = torch.where(known, d, torch.where(own[0] > 0, predicted, own[0]))
     sums, total = torch.zeros_like(own), torch.zeros_like(d)
     for down in (0, 1):
         for right in (0, 1):
@@ -54,8 +54,8 @@ def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
             a = torch.where((found[0] > 0) & ((frames[at] > 0) | ~known), a, 0)
             sums = sums + a * torch.stack((there, found[1], found[2]))
             total = total + a
-    above, below = torch.full_like(d, torch.inf), torch.full_like(d, torch.inf)
-    explained, close = torch.zeros_like(known), stage.WIDTH * sigma
+    above = below = explained = torch.zeros_like(known)
+    close = stage.WIDTH * sigma
     reach = range(-stage.SIDES, stage.SIDES + 1)
     for down, right in ((a, b) for a in reach for b in reach):
         at = own_row + down, own_column + right
@@ -63,11 +63,10 @@ def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
         at = at[0].clamp(0, rows - 1), at[1].clamp(0, columns - 1)
         off = plane(at)[1] - value
         inside = inside & (frames[at] > 0)
-        above = torch.where(inside & (off > close), torch.minimum(above, off), above)
-        below = torch.where(inside & (off < -close), torch.minimum(below, -off), below)
+        above, below = above | (inside & (off > close)), below | (inside & (off < -close))
         explained = explained | (inside & (off.abs() <= close))
-    flying = known & ~explained & (above < torch.inf) & (below < torch.inf)
-    side = torch.where(flying, value + torch.where(above < below, above, -below), value)
+    flying = known & ~explained & above & below & (own[0] > 0)
+    side = torch.where(flying, predicted, value)
     blended = total > stage.LEAST
     fit, ux, uy = sums / torch.where(blended, total, 1)
     residual = value - fit
@@ -94,8 +93,13 @@ def fillable(d: torch.Tensor, measured: torch.Tensor, sigma: torch.Tensor, confi
     if holes.fill == 'none':
         return mask
     there = d > 0
-    known = there * torch.maximum(
-        close(mask, holes.history_width), dilate(mask, 2 * stage.RIM + 1, 0.0))
+    narrow = close(mask, holes.history_width)
+    near = dilate(mask, 2 * stage.RIMS[0] + 1, 0.0)
+    for rim in stage.RIMS[1:]:
+        wider = dilate(mask, 2 * rim + 1, 0.0)
+        fits = (wider * there * (1 - narrow)).sum() <= stage.FILLED_SHARE * d.numel()
+        near = torch.where(fits, wider, near)
+    known = there * torch.maximum(narrow, near)
     side = max(2 * holes.max_width + 1, stage.AROUND)
     nearest = dilate(d, side, -torch.inf)
     farthest_negative = dilate(torch.where(there, -d, -torch.inf), side, -torch.inf)

@@ -67,8 +67,8 @@ def upsample_kernel(planes, frames, data, sigma, large, height, width, rows, col
     base = tl.load(planes + own, mask=valid, other=0.0)
     own_x = tl.load(planes + small + own, mask=valid, other=0.0)
     own_y = tl.load(planes + 2 * small + own, mask=valid, other=0.0)
-    there = base + own_x * (u - own_column) + own_y * (v - own_row)
-    value = tl.where(known, d, tl.where(base > 0, there, base))
+    own_known, predicted = base > 0, base + own_x * (u - own_column) + own_y * (v - own_row)
+    value = tl.where(known, d, tl.where(own_known, predicted, base))
     total, sum_d = tl.zeros([block], tl.float32), tl.zeros([block], tl.float32)
     sum_x, sum_y = tl.zeros([block], tl.float32), tl.zeros([block], tl.float32)
     for corner in range(4):
@@ -88,8 +88,8 @@ def upsample_kernel(planes, frames, data, sigma, large, height, width, rows, col
         sum_d += a * there
         sum_x += a * ux
         sum_y += a * uy
-    above = tl.full([block], float('inf'), tl.float32)
-    below = tl.full([block], float('inf'), tl.float32)
+    above = tl.zeros([block], tl.int32)
+    below = tl.zeros([block], tl.int32)
     explained = tl.zeros([block], tl.int32)
     close = spread * _WIDTH
     for down in range(-_SIDES, _SIDES + 1):
@@ -102,11 +102,11 @@ def upsample_kernel(planes, frames, data, sigma, large, height, width, rows, col
                 + tl.load(planes + small + at, mask=inside, other=0.0) * (u - c) \
                 + tl.load(planes + 2 * small + at, mask=inside, other=0.0) * (v - r)
             off = there - value
-            above = tl.where(inside & (off > close), tl.minimum(above, off), above)
-            below = tl.where(inside & (off < -close), tl.minimum(below, -off), below)
+            above = above | (inside & (off > close)).to(tl.int32)
+            below = below | (inside & (off < -close)).to(tl.int32)
             explained = explained | (inside & (tl.abs(off) <= close)).to(tl.int32)
-    flying = known & (explained == 0) & (above < float('inf')) & (below < float('inf'))
-    side = tl.where(flying, value + tl.where(above < below, above, -below), value)
+    flying = known & own_known & (explained == 0) & (above > 0) & (below > 0)
+    side = tl.where(flying, predicted, value)
     blended = total > _LEAST
     share = 1.0 / tl.where(blended, total, 1.0)
     fit = sum_d * share

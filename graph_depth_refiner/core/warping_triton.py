@@ -26,27 +26,33 @@ import triton
 import triton.language as tl
 
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs
-from graph_depth_refiner.core.warping import CRACK_SHARE, EDGE_ON
+from graph_depth_refiner.core.warping import CRACK_SHARE, CRACK_STEP, EDGE_ON
 from graph_depth_refiner.frame import Intrinsics
 
 _EDGE_ON, _CRACK_SHARE = tl.constexpr(EDGE_ON), tl.constexpr(CRACK_SHARE)
+_CRACK_STEP = tl.constexpr(CRACK_STEP)
 _LOW = tl.constexpr(0x7FFFFFFF)
 _ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds a float32 to the even
 
 
-def warp(x: torch.Tensor, n: torch.Tensor, color: torch.Tensor, motion: torch.Tensor,
-         intrinsics: Intrinsics) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return planes 3 H W, frame count H W and colour C H W as seen after P' = R P + t."""
-    height, width = n.shape
+def warp(d: torch.Tensor, n: torch.Tensor, color: torch.Tensor, slopes: torch.Tensor,
+         motion: torch.Tensor, intrinsics: Intrinsics
+         ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """
+    Return inverse depth H W, frame count H W and colour C H W as seen after P' = R P + t.
+
+    The slopes, 2 h w, are those of the planes at the same or a lower resolution.
+    """
+    (height, width), (rows, columns) = n.shape, slopes.shape[1:]
     k = intrinsics
-    x, n, color, motion = (one.contiguous() for one in (x, n, color, motion))
-    nearest = torch.zeros(height * width, dtype=torch.int64, device=x.device)
-    camera = (k.fx, k.fy, k.cx, k.cy)
+    d, n, color, slopes, motion = (one.contiguous() for one in (d, n, color, slopes, motion))
+    nearest = torch.zeros(height * width, dtype=torch.int64, device=d.device)
     grid = programs(height * width)
-    launch(land_kernel, grid, x, n, motion, nearest, *camera, height, width, block=BLOCK)
-    warped, frames, colors = torch.empty_like(x), torch.empty_like(n), torch.empty_like(color)
-    launch(gather_kernel, grid, x, n, color, motion, nearest, warped, frames, colors, *camera,
-           height, width, channels=len(color), block=BLOCK)
+    launch(land_kernel, grid, d, n, slopes, motion, nearest, k.fx, k.fy, k.cx, k.cy, height,
+           width, rows, columns, scale=height // rows, block=BLOCK)
+    warped, frames, colors = torch.empty_like(d), torch.empty_like(n), torch.empty_like(color)
+    launch(gather_kernel, grid, n, color, nearest, warped, frames, colors, height, width,
+           channels=len(color), block=BLOCK)
     return warped, frames, colors
 
 
@@ -62,14 +68,16 @@ def _rounded(value):
 
 
 @triton.jit
-def _project(planes, n, motion, source, known, size, width, height, fx, fy, cx, cy):
-    """Return where a plane lands (column, row, whether at all), and what it is there."""
-    d = tl.load(planes + source, mask=known, other=0.0)
-    ux = tl.load(planes + size + source, mask=known, other=0.0)
-    uy = tl.load(planes + 2 * size + source, mask=known, other=0.0)
+def _project(inverse_depth, n, slopes, motion, source, known, width, height, rows, columns,
+             scale: tl.constexpr, fx, fy, cx, cy):
+    """Return where a plane lands (column, row, whether at all), and its inverse depth there."""
+    d = tl.load(inverse_depth + source, mask=known, other=0.0)
     behind = tl.load(n + source, mask=known, other=0.0)
-    across = (source % width).to(tl.float32) - cx
-    down = (source // width).to(tl.float32) - cy
+    y, x = source // width, source % width
+    cell = tl.minimum(y // scale, rows - 1) * columns + tl.minimum(x // scale, columns - 1)
+    ux = tl.load(slopes + cell, mask=known, other=0.0) / scale
+    uy = tl.load(slopes + rows * columns + cell, mask=known, other=0.0) / scale
+    across, down = x.to(tl.float32) - cx, y.to(tl.float32) - cy
     r00, r01, r02 = _entry(motion, 0), _entry(motion, 1), _entry(motion, 2)
     r10, r11, r12 = _entry(motion, 4), _entry(motion, 5), _entry(motion, 6)
     r20, r21, r22 = _entry(motion, 8), _entry(motion, 9), _entry(motion, 10)
@@ -84,23 +92,23 @@ def _project(planes, n, motion, source, known, size, width, height, fx, fy, cx, 
     qx = r00 * a + r01 * b + r02 * c
     qy = r10 * a + r11 * b + r12 * c
     qz = r20 * a + r21 * b + r22 * c
-    scale = 1.0 + qx * t0 + qy * t1 + qz * t2
-    qx, qy, qz = qx / scale, qy / scale, qz / scale
-    value = qx * (column - cx) / fx + qy * (row - cy) / fy + qz
+    ahead = 1.0 + qx * t0 + qy * t1 + qz * t2
+    value = (qx * (column - cx) / fx + qy * (row - cy) / fy + qz) / ahead
     straight = d / pz
-    lands = known & (d > 0) & (behind > 0) & (pz > 0) & (scale > 0) & (column >= 0) & (
+    lands = known & (d > 0) & (behind > 0) & (pz > 0) & (ahead > 0) & (column >= 0) & (
         column < width) & (row >= 0) & (row < height) & (value >= straight * _EDGE_ON) & (
         value * _EDGE_ON <= straight)
-    return column, row, lands, value, qx / fx, qy / fy
+    return column, row, lands, value
 
 
-@triton.jit(do_not_specialize=['height', 'width'])
-def land_kernel(planes, n, motion, nearest, fx, fy, cx, cy, height, width, block: tl.constexpr):
+@triton.jit(do_not_specialize=['height', 'width', 'rows', 'columns'])
+def land_kernel(inverse_depth, n, slopes, motion, nearest, fx, fy, cx, cy, height, width, rows,
+                columns, scale: tl.constexpr, block: tl.constexpr):
     """Let every plane land; of those on a pixel the nearest stays, and of these the first."""
-    size = height * width
     place = tl.program_id(0) * block + tl.arange(0, block)
-    column, row, lands, value, _, _ = _project(
-        planes, n, motion, place, place < size, size, width, height, fx, fy, cx, cy)
+    column, row, lands, value = _project(
+        inverse_depth, n, slopes, motion, place, place < height * width, width, height, rows,
+        columns, scale, fx, fy, cx, cy)
     lands = lands & (value > 0)
     target = tl.where(lands, row, 0.0).to(tl.int32) * width + tl.where(
         lands, column, 0.0).to(tl.int32)
@@ -117,40 +125,34 @@ def _hit(nearest, place, inside):
 
 
 @triton.jit(do_not_specialize=['height', 'width'])
-def gather_kernel(planes, n, color, motion, nearest, warped, frames, colors, fx, fy, cx, cy,
-                  height, width, channels: tl.constexpr, block: tl.constexpr):
+def gather_kernel(n, color, nearest, warped, frames, colors, height, width,
+                  channels: tl.constexpr, block: tl.constexpr):
     """Write what is seen at every pixel; a crack takes the nearest plane of its neighbours."""
     size = height * width
     place = tl.program_id(0) * block + tl.arange(0, block)
     valid = place < size
     y, x = place // width, place % width
-    _, hit = _hit(nearest, place, valid)
+    value, hit = _hit(nearest, place, valid)
     down_value, down = _hit(nearest, place + width, valid & (y + 1 < height))
     up_value, up = _hit(nearest, place - width, valid & (y > 0))
     right_value, right = _hit(nearest, place + 1, valid & (x + 1 < width))
     left_value, left = _hit(nearest, place - 1, valid & (x > 0))
     crack = (hit < 0) & (((left >= 0) & (right >= 0)) | ((up >= 0) & (down >= 0)))
-    source, best = hit, tl.zeros([block], tl.float32)
-    dy, dx = tl.zeros([block], tl.float32), tl.zeros([block], tl.float32)
-    better = crack & (down_value > best)
-    source, best = tl.where(better, down, source), tl.where(better, down_value, best)
-    dy = tl.where(better, -1.0, dy)
-    better = crack & (up_value > best)
-    source, best = tl.where(better, up, source), tl.where(better, up_value, best)
-    dy = tl.where(better, 1.0, dy)
-    better = crack & (right_value > best)
-    source, best = tl.where(better, right, source), tl.where(better, right_value, best)
-    dy, dx = tl.where(better, 0.0, dy), tl.where(better, -1.0, dx)
-    better = crack & (left_value > best)
-    source = tl.where(better, left, source)
-    dy, dx = tl.where(better, 0.0, dy), tl.where(better, 1.0, dx)
+    best, opposite, source = down_value, up_value, down
+    better = up_value > best
+    best, source = tl.where(better, up_value, best), tl.where(better, up, source)
+    opposite = tl.where(better, down_value, opposite)
+    better = right_value > best
+    best, source = tl.where(better, right_value, best), tl.where(better, right, source)
+    opposite = tl.where(better, left_value, opposite)
+    better = left_value > best
+    best, source = tl.where(better, left_value, best), tl.where(better, left, source)
+    opposite = tl.where(better, right_value, opposite)
+    mean = tl.where(best - opposite <= best * _CRACK_STEP, 0.5 * (best + opposite), best)
+    source, value = tl.where(crack, source, hit), tl.where(crack, mean, value)
     found = valid & (source >= 0)
     at = tl.where(found, source, 0)
-    _, _, _, value, ux, uy = _project(
-        planes, n, motion, at, found, size, width, height, fx, fy, cx, cy)
-    tl.store(warped + place, tl.where(found, value + ux * dx + uy * dy, 0.0), mask=valid)
-    tl.store(warped + size + place, tl.where(found, ux, 0.0), mask=valid)
-    tl.store(warped + 2 * size + place, tl.where(found, uy, 0.0), mask=valid)
+    tl.store(warped + place, tl.where(found, value, 0.0), mask=valid)
     behind = tl.load(n + at, mask=found, other=0.0) * tl.where(hit >= 0, 1.0, _CRACK_SHARE)
     tl.store(frames + place, behind, mask=valid)
     for channel in tl.static_range(channels):

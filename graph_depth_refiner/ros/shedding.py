@@ -66,8 +66,8 @@ class Stage:
 # larger error; the last stage differs from the one before at 320x240 only. Fewer steps save
 # too little to be a stage of their own.
 STAGES = (
-    Stage(1, 1), Stage(0, 1, saved=9, depth=1, normals=0),
-    Stage(0, 2, saved=39, depth=5, normals=18), Stage(0, 4, saved=41, depth=9, normals=36))
+    Stage(1, 1), Stage(0, 1, saved=16, depth=0, normals=0),
+    Stage(0, 2, saved=33, depth=25, normals=22), Stage(0, 4, saved=35, depth=38, normals=61))
 
 
 class Shedder:

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from scenes import ramp, run
 
-from graph_depth_refiner.core.atrous import smooth_planes
+from graph_depth_refiner.core.atrous import GUESS_WIDTH, smooth_planes, WIDTH
 from graph_depth_refiner.core.noise import HIDDEN
 
 SHAPE = (70, 90)
@@ -32,8 +32,8 @@ INNER = np.s_[:, 25:-25, 25:-25]  # two passes reach 24 pixels
 Y, X = np.indices(SHAPE, np.float32)
 
 
-def smooth(k, planes, weight=ONES, passes=2, independent=0.0):
-    return run(k, lambda *some: smooth_planes(k, *some, independent, HIDDEN, passes),
+def smooth(k, planes, weight=ONES, passes=2, independent=0.0, single=False):
+    return run(k, lambda *some: smooth_planes(k, *some, independent, HIDDEN, passes, single),
                planes.astype(np.float32), weight, SIGMA * ONES)
 
 
@@ -127,7 +127,7 @@ def test_what_is_half_as_wide_off_counts_for_nine_sixteenths(kernels):
     # (1 - 1/4)^2: beside it the mean is .5625 * .7066 of 2.912^2 - (1 - .5625) * .7066, and the
     # slope towards it adds 3 %
     planes = wall(0, 0) * 0
-    planes[0, 35, 45] = off = 1.3 * SIGMA
+    planes[0, 35, 45] = off = WIDTH / 2 * SIGMA
     assert abs(smooth(kernels, planes, passes=1)[0, 35, 49] / off - 0.0502) < 0.001
 
 
@@ -135,7 +135,7 @@ def test_where_few_pixels_count_slopes_change_less_and_values_hardly(kernels):
     # a flat quarter of the image whose slopes are wrong by little, the rest of another depth.
     # Inside, samples vary by 1.170 spacings^2 and the fit keeps .05 / (1.170 + .05) of the slope.
     # At its corner three of five columns and rows count: a share of .672^2 = .451, by which the
-    # slope goes (.451 - .35) / .2 of the way, to .05 / (.491 + .05), and the value .006 of it
+    # slope goes (.451 - .42) / .2 of the way, to .05 / (.491 + .05), and the value stays
     planes = wall(0, 0) * 0
     planes[0] += 50 * SIGMA
     planes[0, :36, :46] = 0
@@ -146,7 +146,7 @@ def test_where_few_pixels_count_slopes_change_less_and_values_hardly(kernels):
     assert abs(smoothed[0, 35, 45] / off - 1) < 0.03
     planes[0, 35, 45] = 0
     corner = smooth(kernels, planes, passes=1)[1:, 35, 45]
-    assert np.allclose(corner / wrong, 1 - 0.506 * (1 - 0.0924), atol=0.02)
+    assert np.allclose(corner / wrong, 1 - 0.155 * (1 - 0.0924), atol=0.02)
 
 
 def test_weights_count_relative_to_each_other(kernels):
@@ -156,8 +156,11 @@ def test_weights_count_relative_to_each_other(kernels):
     assert np.abs(one - other).max() < 1e-3 * SIGMA
 
 
-def test_passes_go_farther_and_ask_for_less_noise(kernels):
-    # 12 pixels are averaged before the first pass and four times as many after each
+@pytest.mark.parametrize('hidden, single, width', [
+    (HIDDEN, False, WIDTH), (HIDDEN, True, WIDTH), (1.0, False, GUESS_WIDTH)])
+def test_passes_go_farther_and_ask_for_less_noise(kernels, hidden, single, width):
+    # 12 pixels are averaged before the first pass and four times as many after each; single
+    # pixels get one pass more
     seen = []
 
     def atrous_pass(planes, weight, width, spacing):
@@ -166,9 +169,10 @@ def test_passes_go_farther_and_ask_for_less_noise(kernels):
 
     k = SimpleNamespace(atrous_pass=atrous_pass, smaller=kernels.smaller,
                         plane_mismatch=kernels.plane_mismatch)
-    run(kernels, partial(smooth_planes, k, independent=0.75, hidden=HIDDEN, passes=3),
-        wall().astype(np.float32), ONES, SIGMA * ONES)
-    expected = [2.6 * (0.25 + 0.75 / n) ** 0.5 for n in (12, 48, 192)]
+    smooth_by = partial(smooth_planes, k, independent=0.75, hidden=hidden,
+                        passes=2 + (not single), single=single)
+    run(kernels, smooth_by, wall().astype(np.float32), ONES, SIGMA * ONES)
+    expected = [width * (0.25 + 0.75 / n) ** 0.5 for n in (12, 48, 192)]
     assert [spacing for spacing, _ in seen] == [4, 8, 16]
     assert np.allclose([width for _, width in seen], expected, rtol=1e-5)
 
@@ -187,8 +191,9 @@ def test_ripples_that_stand_still_are_noise_too(kernels, hidden):
     # residuals along the motion tell only a third of these ripples; a guess includes them
     def slopes_left(k):
         planes = ripples(20, SIGMA).astype(np.float32)
-        found = run(kernels, partial(smooth_planes, k, independent=0.0, hidden=hidden, passes=2),
-                    planes, ONES, SIGMA / 3 * ONES)
+        smooth_by = partial(smooth_planes, k, independent=0.0, hidden=hidden, passes=2,
+                            single=False)
+        found = run(kernels, smooth_by, planes, ONES, SIGMA / 3 * ONES)
         return np.abs(found[1:])[INNER].mean()
     deaf = SimpleNamespace(atrous_pass=kernels.atrous_pass, smaller=kernels.smaller,
                            plane_mismatch=lambda *_: np.float32(0))
@@ -221,7 +226,7 @@ def test_both_variants_agree_at_any_size(variants):
         weight = rng.integers(0, 2, (height, width)).astype(np.float32)
         sigma = rng.uniform(0.5, 2, (height, width)).astype(np.float32) * SIGMA
         one, other = (
-            run(k, partial(smooth_planes, k, independent=0.5, hidden=HIDDEN, passes=3), planes,
-                weight, sigma)
+            run(k, partial(smooth_planes, k, independent=0.5, hidden=HIDDEN, passes=3,
+                           single=False), planes, weight, sigma)
             for k in variants)
         assert np.abs(one - other).max() < 1e-4 * SIGMA

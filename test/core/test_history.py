@@ -64,7 +64,7 @@ def test_history_goes_on(kernels):
     assert refined.history > 0.95 and refined.reset == ''
     assert 5 < refined.history_frames <= 6
     # the mean of six frames of half a percent, of which each errs on its own
-    mean = kernels.numpy(refiner.state.history.planes[0])
+    mean = kernels.numpy(refiner.state.history.d)
     assert np.median(np.abs(mean / 0.5 - 1)) == pytest.approx(
         SHARE * 0.6745 / 6 ** 0.5, rel=0.15)
 

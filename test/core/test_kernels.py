@@ -37,8 +37,8 @@ from graph_depth_refiner.lab.synthetic.stream import SyntheticStream
 from graph_depth_refiner.refiner import DepthRefiner
 
 ROOT = Path(__file__).parents[2]
-# A choice between planes that cost the same up to rounding may turn out either way; such
-# pixels differ by more than these.
+# A robust fit or a test for flying pixels may turn out either way where the sides are equal up
+# to rounding; such pixels differ by more than these.
 FLIPPED_DEPTH, FLIPPED_NORMAL = 1e-3, 1e-2
 
 
@@ -53,6 +53,17 @@ def refined_by(backend, name, size, values):
 def distance(one, other):
     """Return the relative difference of two arrays in the l2 norm."""
     return np.linalg.norm(one - other) / np.linalg.norm(other)
+
+
+def check_agreement(fused, plain):
+    """Assert that frames are the same to rounding, but for at most 0.5 % of the pixels."""
+    assert fused.status is plain.status is Status.REFINED
+    known, too = np.isfinite(fused.depth), np.isfinite(plain.depth)
+    off = np.linalg.norm(fused.normals - plain.normals, axis=-1)
+    same = (np.abs(fused.depth / plain.depth - 1) <= FLIPPED_DEPTH) & (off <= FLIPPED_NORMAL)
+    assert (same | ~known & ~too).mean() > 0.995
+    assert distance(fused.depth[same], plain.depth[same]) < 1e-4
+    assert distance(fused.normals[same], plain.normals[same]) < 1e-3
 
 
 @pytest.mark.parametrize('name, size, values', [
@@ -70,29 +81,17 @@ def test_variants_agree_on_whole_frames(name, size, values):
     too, which shows more in slopes than in depth, and the more the larger the steps are.
     """
     values = {'solver.iterations': 6, **values}
-    frames = (refined_by(backend, name, size, values) for backend in ('fused', 'torch'))
-    for fused, plain in zip(*frames):
-        assert fused.status is plain.status is Status.REFINED
-        known = np.isfinite(fused.depth)
-        assert (known == np.isfinite(plain.depth)).all()
-        off = np.linalg.norm(fused.normals - plain.normals, axis=-1)
-        flipped = (np.abs(fused.depth / plain.depth - 1) > FLIPPED_DEPTH) | (off > FLIPPED_NORMAL)
-        assert flipped[known].mean() < 0.005
-        same = known & ~flipped
-        assert distance(fused.depth[same], plain.depth[same]) < 1e-4
-        assert distance(fused.normals[same], plain.normals[same]) < 1e-3
+    for fused, plain in zip(*(refined_by(backend, name, size, values)
+                              for backend in ('fused', 'torch'))):
+        check_agreement(fused, plain)
 
 
-# Seed and sensor of a stream, and how far depth and normals of its frames may differ, as
-# relative l2 norms over all pixels.
-STREAMS = [('realtime', 2, 'structured-light', 1e-4, 1e-3), ('realtime', 3, 'tof', 1e-4, 1e-3),
-           ('stereo', 0, 'stereo', 1e-4, 1e-3), ('paper', 1, 'stereo', 1e-4, 1e-3)]
-
-
-@pytest.mark.parametrize('name, seed, sensor, depth, normals', STREAMS)
-def test_variants_agree_on_a_moving_camera_in_clutter(name, seed, sensor, depth, normals):
+@pytest.mark.parametrize('name, seed, sensor', [
+    ('realtime', 2, 'structured-light'), ('realtime', 3, 'tof'), ('stereo', 0, 'stereo'),
+    ('paper', 1, 'stereo')])
+def test_variants_agree_on_a_moving_camera_in_clutter(name, seed, sensor):
     """
-    On all pixels, of a camera whose motion is estimated.
+    Of a camera whose motion is estimated.
 
     The second frame has rounding that the motion, the noise learned and the fusion pass on.
     """
@@ -100,13 +99,9 @@ def test_variants_agree_on_a_moving_camera_in_clutter(name, seed, sensor, depth,
     frames = [replace(view.frame, pose=None) for view in stream.views(2)]
     refiners = [DepthRefiner(preset(name, backend=backend), device='cpu')
                 for backend in ('fused', 'torch')]
-    for frame, limits in zip(frames, 2 * [(depth, normals)]):
+    for frame in frames:
         fused, plain = (refiner.refine(frame) for refiner in refiners)
-        assert fused.status is plain.status is Status.REFINED
-        known = np.isfinite(fused.depth)
-        assert (known == np.isfinite(plain.depth)).all()
-        assert distance(fused.depth[known], plain.depth[known]) < limits[0]
-        assert distance(fused.normals[known], plain.normals[known]) < limits[1]
+        check_agreement(fused, plain)
     assert (fused.history > 0.8) == preset(name).temporal.enabled
 
 

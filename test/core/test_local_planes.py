@@ -132,8 +132,9 @@ def test_a_hole_goes_on_with_the_planes_around(kernels, fill):
     assert found[0, frames == 0] == pytest.approx(0 if fill == 'none' else 0.5)
 
 
+@pytest.mark.parametrize('every', [1, 2])
 @pytest.mark.parametrize('shape', [(67, 101), (1, 1), (2, 9)])
-def test_variants_agree(variants, shape):
+def test_variants_agree(variants, shape, every):
     rng = np.random.default_rng(0)
     d = ramp(shape)
     d[20:40, 30:60] += 0.2
@@ -142,5 +143,5 @@ def test_variants_agree(variants, shape):
     sigma = (SIGMA * rng.uniform(0.5, 1, shape)).astype(np.float32)
     one, other = (run(k, k.first_slopes, d, frames, sigma) for k in variants)
     assert np.isclose(one, other, atol=1e-6).mean() > 0.999  # sides may turn as much as allowed
-    fits = [run(k, k.fit_local_planes, d, frames, sigma, one) for k in variants]
+    fits = [run(k, k.fit_local_planes, d, frames, sigma, one, every) for k in variants]
     assert np.allclose(*fits, atol=2e-6)

@@ -199,6 +199,19 @@ def test_the_same_frame_again_teaches_nothing(backend):
     assert floor(d * (1 + 1e-4 * np.sign(other - d))) < 1.9e-3
 
 
+@pytest.mark.parametrize('backend', ['fused', 'torch'])
+def test_no_less_noise_is_learned_than_a_single_frame_shows(backend):
+    # at rest 70 % of the pixels stay on a step of a sensor that rounds: their residual is 0
+    pytest.importorskip('numba' if backend == 'fused' else 'torch')
+    k = select('cpu', backend)
+    ones = np.ones((120, 160), np.float32)
+    d = 0.5 * ones
+    history = d + np.float32(3e-3) * (np.random.default_rng(0).random(d.shape) < 0.3)
+    model = k.learn_noise(NoiseModel(2e-3, 0.0, 1e-3), *map(
+        k.array, (d, ones, history.astype(np.float32), ones)), 6.0)
+    assert float(model.floor + 0.5 * model.share) == pytest.approx(1e-3, rel=0.1)
+
+
 def test_a_matcher_hides_no_noise_that_stands_still():
     # its error is that of a patch, half a pixel, and nothing of it was learned over frames
     assert NoiseModel(1e-3, 0.0, 1e-3).hidden == HIDDEN

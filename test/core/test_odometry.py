@@ -120,6 +120,16 @@ def test_corners_are_followed_only_where_the_guess_is_off(kernels, pair, monkeyp
     assert len(asked) == 1
 
 
+def test_a_guess_that_is_off_by_part_of_a_pixel_is_mended_by_steps(kernels, pair, monkeypatch):
+    monkeypatch.setattr(odometry, 'estimate_pose_pnp', lambda *arguments: pytest.fail('asked'))
+    off = np.eye(4)
+    off[0, 2] = 0.15 / pair[2].intrinsics.fx  # a turn of .15 pixels
+    off[2, 0] = -off[0, 2]
+    found, nearer = (align(kernels, pair, guess @ pair[-1]) for guess in (off, np.eye(4)))
+    assert found.trusted
+    assert abs((np.linalg.inv(nearer.matrix) @ found.matrix)[0, 2]) < 0.2 * off[0, 2]
+
+
 def corrected(k, pair, given):
     """Return what becomes of a motion by poses."""
     x, n, first, second, _ = pair

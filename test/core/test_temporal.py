@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scenes import ramp_planes, run
+from scenes import ramp, run
 
 from graph_depth_refiner.core import temporal
 from graph_depth_refiner.core.noise import NoiseModel
@@ -35,13 +35,13 @@ NO_LIMIT = 1e4
 
 
 def wall(value=0.5):
-    return ramp_planes(SHAPE, value, 0, 0)
+    return ramp(SHAPE, value, 0, 0)
 
 
-def fuse(k, d, planes, frames, m=ONES, grey=GREY, flow=0.0, limit=NO_LIMIT, noise=NOISE):
+def fuse(k, d, past, frames, m=ONES, grey=GREY, flow=0.0, limit=NO_LIMIT, noise=NOISE):
     """Return what is fused, as numpy arrays."""
     obs = Observation(*map(k.array, (d, m, m, grey)), grey, CAMERA, 0.0, None, False, d)
-    warped = tuple(map(k.array, (planes, frames, GREY[None])))
+    warped = tuple(map(k.array, (past, frames, GREY[None])))
     found = temporal.fuse(k, obs, warped, noise, flow, limit)
     return temporal.Fused(*map(k.numpy, (found.d, found.frames, found.history)), found.kept)
 
@@ -51,7 +51,7 @@ def test_a_camera_at_rest_gives_the_mean(kernels):
     seen = (0.5 + SIGMA * rng.standard_normal((10, *SHAPE))).astype(np.float32)
     d, frames = seen[0], ONES
     for one in seen[1:]:
-        fused = fuse(kernels, one, np.stack([d, 0 * d, 0 * d]), frames)
+        fused = fuse(kernels, one, d, frames)
         d, frames = fused.d, fused.frames
     # a pixel in a thousand is an outlier of such noise, or has some around it
     same = frames == len(seen)
@@ -78,7 +78,7 @@ def moving_bias():
 
 
 def test_a_bias_that_moves_with_the_camera_is_taken_out(kernels):
-    d = wall()[0] + moving_bias()
+    d = wall() + moving_bias()
     fused = fuse(kernels, d, wall(), 9 * ONES, flow=1000 * temporal.BIAS_FLOW)
     # blurred over 24 px, a sine of 250 px keeps exp(-(24 / 40)^2 / 2) = 0.84 of its height
     inner = np.abs(fused.history - d)[:, 8:-8]
@@ -88,12 +88,12 @@ def test_a_bias_that_moves_with_the_camera_is_taken_out(kernels):
 
 def test_a_bias_is_no_change_of_the_scene(kernels):
     # 4 standard deviations everywhere would be a change of a thing, but not of all of it
-    fused = fuse(kernels, wall()[0] + np.float32(4 * SIGMA), wall(), 100 * ONES, flow=1e6)
+    fused = fuse(kernels, wall() + np.float32(4 * SIGMA), wall(), 100 * ONES, flow=1e6)
     assert fused.kept == 1 and fused.history == pytest.approx(0.5 + 4 * SIGMA, rel=1e-4)
 
 
 def test_at_rest_nothing_is_taken_out(kernels):
-    fused = fuse(kernels, wall()[0] + moving_bias(), wall(), 9 * ONES)
+    fused = fuse(kernels, wall() + moving_bias(), wall(), 9 * ONES)
     assert (fused.history == np.float32(0.5)).all()
 
 
@@ -112,7 +112,7 @@ def test_no_bias_is_known_where_little_is_measured():
 
 
 def test_an_outlier_costs_the_history_half_of_its_weight(kernels):
-    d = wall()[0]
+    d = wall()
     d[20, 30] += 100 * SIGMA
     fused = fuse(kernels, d, wall(), 8 * ONES)
     assert fused.d[20, 30] == np.float32(0.5)
@@ -121,14 +121,14 @@ def test_an_outlier_costs_the_history_half_of_its_weight(kernels):
 
 
 def test_a_history_of_a_single_frame_gives_way_to_an_outlier(kernels):
-    d = wall()[0]
+    d = wall()
     d[20, 30] += 100 * SIGMA
     fused = fuse(kernels, d, wall(), ONES)
     assert fused.d[20, 30] == d[20, 30] and fused.frames[20, 30] == 1
 
 
 def test_what_moved_starts_at_once(kernels):
-    d = wall()[0]
+    d = wall()
     d[:, 32:] = 0.6  # a hundred standard deviations nearer
     fused = fuse(kernels, d, wall(), 20 * ONES)
     # windows reach 2 px: all that are on the new side beyond that disagree
@@ -161,18 +161,19 @@ def test_under_motion_they_are_forgotten_sooner(kernels):
 
 
 def test_under_motion_a_rough_history_counts_less_than_a_plane(kernels):
-    # misplaced by 0.05 * 10 = 0.5 px: with steps of 4e-3 beyond the plane that is two deviations,
-    # so that 9 frames count for 9 / (1 + 9 * 4); a slope that the plane knows of costs nothing
-    rough, slope = wall(), ramp_planes(SHAPE, 0.5, 4e-3, 0)
-    rough[0, :, ::2] += np.float32(4e-3)
-    fused = fuse(kernels, rough[0], rough, 9 * ONES, flow=10.0)
-    assert fused.frames == pytest.approx(1 + 9 / 37, rel=1e-3)
-    assert fuse(kernels, slope[0], slope, 9 * ONES, flow=10.0).frames == pytest.approx(10)
+    # misplaced by 0.05 * 10 = 0.5 px: where steps change by 4e-3 that is two deviations, so that
+    # 9 frames count for 9 / (1 + 9 * 4); at the border and on a slope nothing is known to change
+    rough, slope = wall(), ramp(SHAPE, 0.5, 4e-3, 0)
+    rough[:, ::2] += np.float32(2e-3)
+    fused = fuse(kernels, rough, rough, 9 * ONES, flow=10.0)
+    assert fused.frames[:, 1:-1] == pytest.approx(1 + 9 / 37, rel=1e-3)
+    assert fused.frames[:, [0, -1]] == pytest.approx(10)
+    assert fuse(kernels, slope, slope, 9 * ONES, flow=10.0).frames == pytest.approx(10)
 
 
 def test_a_small_shift_is_a_change_where_noise_is_independent(kernels):
     # a deviation off everywhere: five of those of a mean over 25 pixels, if each errs on its own
-    d = wall()[0]
+    d = wall()
     d[:, 32:] += np.float32(SIGMA)
     alike, independent = (
         fuse(kernels, d, wall(), 20 * ONES, noise=noise) for noise in (NOISE, INDEPENDENT))
@@ -192,17 +193,16 @@ def test_variants_agree(variants, shape):
 
     def some(values, share):
         return (values * (rng.random(shape) < share)).astype(np.float32)
-    planes = np.zeros((3, *shape), np.float32)
-    planes[0] = some(0.5 + SIGMA * rng.standard_normal(shape), 0.9)
+    past = some(0.5 + SIGMA * rng.standard_normal(shape), 0.9)
     d = some(0.5 + 3 * SIGMA * rng.standard_normal(shape), 0.8)
     m = some(rng.uniform(0.5, 1, shape), 1) * (d > 0)
-    frames = some(20 * rng.random(shape), 1) * (planes[0] > 0)
+    frames = some(20 * rng.random(shape), 1) * (past > 0)
     noise = NoiseModel(0.5 * SIGMA, SIGMA, SIGMA)
-    sums = [run(k, k.bias_sums, d, m, planes, frames, noise) for k in variants]
+    sums = [run(k, k.bias_sums, d, m, past, frames, noise) for k in variants]
     assert np.allclose(*sums, atol=1e-5)
     bias = temporal.bias_field(sums[0], 3.0)
     grey, other = rng.integers(90, 110, (2, *shape)).astype(np.uint8)
-    found = [run(k, k.fuse, d, m, grey, planes, frames, other, bias, noise, 3.0, 15.0, 1.0)
+    found = [run(k, k.fuse, d, m, grey, past, frames, other, bias, noise, 3.0, 15.0, 1.0)
              for k in variants]
     # a gate may fall to either side by rounding
     for one, two in zip(*(each[:3] for each in found)):

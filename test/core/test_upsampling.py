@@ -86,6 +86,19 @@ def test_a_pixel_that_no_plane_explains_stays_as_it_is(kernels):
     assert found[0, 10, 10] == np.float32(0.8)
 
 
+@pytest.mark.parametrize('column, side', [(19, 0.5), (20, 0.9)])
+@pytest.mark.parametrize('value', [0.6, 0.8])
+def test_a_pixel_between_two_sides_ends_on_that_of_its_cell(kernels, column, side, value):
+    # the edge lies between two cells, of columns 18 and 19 and of 20 and 21
+    large = ramp_planes(SHAPE, 0.5, 0, 0)
+    large[0, :, 20:] = 0.9
+    d = large[0].copy()
+    d[10, column] = value
+    found = enlarged(kernels, smaller(large, 2), d, 2)
+    large[0, 10, column] = side
+    assert np.allclose(found[0], large[0], atol=1e-6)
+
+
 def test_planes_that_only_go_on_into_a_hole_do_not_move_measured_pixels(kernels):
     large = ramp_planes(SHAPE, 0.5, 0, 0)
     small = smaller(large, 2)
@@ -210,6 +223,23 @@ def test_the_history_fills_wider_holes_than_planes_do(kernels):
     rim[:, 80:82] = True
     assert (filled(history_width=10) == rim).all()
     assert (filled(fill='none') == measured).all()
+
+
+def test_a_little_history_is_kept_deep_in_wide_holes_and_much_only_at_their_rim(kernels):
+    # 0.5 % of 200 x 200 pixels are 200; a hole of 60 x 60 has 60^2 - 44^2 up to 8 px from its rim
+    d, measured = np.full((200, 200), 0.5, np.float32), np.ones((200, 200), bool)
+    measured[70:130, 70:130] = False
+
+    def filled():
+        return run(kernels, kernels.fillable, d, measured, SIGMA, config(history_width=10)) > 0
+    rim = np.ones(d.shape, bool)
+    rim[72:128, 72:128] = False
+    assert (filled() == rim).all()
+    d[70:130, 70:130] = 0
+    d[80:92, 90:106] = 0.5  # 12 x 16 pixels, up to 22 px from what is measured
+    assert (filled() == (d > 0)).all()
+    d[80:93, 90:106] = 0.5  # 13 x 16 are too many, and none is within 8 px
+    assert (filled() == measured).all()
 
 
 def seen(k, d, scale):

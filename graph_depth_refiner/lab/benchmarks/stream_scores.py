@@ -150,7 +150,7 @@ def flying_percent(view: View, depth: np.ndarray) -> float:
     far = cv2.dilate(true, around)
     near = cv2.erode(np.where(exists, true, np.float32(np.inf)), around)
     gap = np.maximum(far - near, 1e-6)
-    edge = exists & (view.frame.depth > 0) & (depth > 0) & (far > (1 + JUMP) * near)
+    edge = exists & (view.frame.depth > 0) & (depth > 0) & (far / (1 + JUMP) > near)
 
     def between(value: np.ndarray) -> np.ndarray:
         share = (value[edge] - near[edge]) / gap[edge]
