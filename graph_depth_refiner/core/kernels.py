@@ -116,8 +116,8 @@ class Fuse(Protocol):
     """The running mean with the history, its frames, the history, and counts; see `temporal`."""
 
     def __call__(self, d: Array, m: Array, grey: Array, past: Array, frames: Array,
-                 seen: Array, bias: Array, noise: NoiseModel, flow: Number, limit: float,
-                 means: float) -> tuple[Array, Array, Array, Array]: ...
+                 seen: Array, gain: Number, bias: Array, noise: NoiseModel, flow: Number,
+                 limit: float, means: float) -> tuple[Array, Array, Array, Array]: ...
 
 
 class UpsampleAndDescribe(Protocol):
@@ -192,6 +192,7 @@ class Kernels(NamedTuple):
     flow: Callable[[float, Array, Intrinsics, Array], Number]
     bias_sums: Callable[[Array, Array, Array, Array, NoiseModel], Array]
     bias_field: Callable[[Array, Number], Array]
+    exposure_gain: Callable[[Array, Array, Array], Number]
     fuse: Fuse
     # minimisation
     gate_depth_edges: Callable[[Array, Array, float], Array]
@@ -293,6 +294,7 @@ def numba_kernels() -> Kernels:
         flow=lambda flow, motion, intrinsics, d: flow,
         bias_sums=temporal_numba.bias_sums,
         bias_field=temporal.bias_field,
+        exposure_gain=temporal.exposure_gain,
         fuse=temporal_numba.fuse,
         gate_depth_edges=edge_gating_numba.gate_depth_edges,
         relax_at_curvature=edge_gating_numba.relax_at_curvature,
@@ -395,6 +397,7 @@ def torch_kernels(device: str) -> Kernels:
         flow=partial(camera_torch.flow, statistics_torch.positive_median),
         bias_sums=temporal_torch.bias_sums,
         bias_field=temporal_torch.bias_field,
+        exposure_gain=temporal_torch.exposure_gain,
         fuse=temporal_torch.fuse,
         gate_depth_edges=edge_gating_torch.gate_depth_edges,
         relax_at_curvature=edge_gating_torch.relax_at_curvature,
@@ -452,6 +455,7 @@ def triton_kernels(device: str) -> Kernels:
         warp=warping_triton.warp,
         flow=partial(camera_torch.flow, statistics_triton.positive_median),
         bias_sums=temporal_triton.bias_sums,
+        exposure_gain=temporal_triton.exposure_gain,
         fuse=temporal_triton.fuse,
         gate_depth_edges=edge_gating_triton.gate_depth_edges,
         adam=adam_triton,

@@ -15,7 +15,7 @@
 Fuse a frame with the warped history: a running mean along the motion, pixel by pixel.
 
 Per pixel the history is a mean of so many frames (Kalman filter of a constant state, whose
-gain is 1 / (1 + frames)). Three things go beyond the running average of KinectFusion (Newcombe
+gain is 1 / (1 + frames)). Four things go beyond the running average of KinectFusion (Newcombe
 et al. 2011):
 
 - Depth cameras have an error that is smooth over tens of pixels and moves with the camera
@@ -24,6 +24,7 @@ et al. 2011):
   the residual is taken out of the history first, the more the further the image has moved.
 - A history that is misplaced by part of a pixel errs where its slope changes; misplacement
   grows with the motion (rolling shutter, exposure, stamps), and adds to its variance.
+- Exposure changes the whole image: what is compared with it is first made as bright as it is.
 - A single measurement far from the history, amid neighbours that agree with it, is an outlier
   and costs the history half of its weight; a whole window that disagrees, or another colour,
   is a change, and the history is dropped at once.
@@ -39,6 +40,7 @@ import numpy as np
 from graph_depth_refiner.core.kernels import Array, Kernels, Number
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import Observation
+from graph_depth_refiner.core.statistics import subsample, upper_median
 
 BLOCK = 8  # pixels, side of the blocks that residuals are averaged in before smoothing
 BIAS_LENGTH = 24.0  # pixels, standard deviation of the smoothing: noise is alike over 10 to 20
@@ -60,6 +62,7 @@ MEAN = (3.0, 4.5)  # standard deviations of the mean of residuals, of itself
 MISFIT = (2.2, 3.7)  # the same, of the mean of their absolute values beyond what is expected
 EXPECTED = 0.8  # standard deviations: mean absolute value of a normal distribution
 IMAGE = (0.06, 0.12)  # of the mean difference of the image in [0, 1]
+DARK = 16  # of 255: pixels that were darker tell nothing of the exposure
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +86,9 @@ def fuse(k: Kernels, obs: Observation, warped: tuple[Array, Array, Array], noise
     past, frames, grey = warped
     bias = k.bias_field(k.bias_sums(obs.d, obs.m, past, frames, noise), flow)
     means = deviation_of_means(k, noise, k.positive_median(obs.d))
+    gain = k.exposure_gain(obs.grey, grey[0], frames)
     fused, behind, history, counts = k.fuse(
-        obs.d, obs.m, obs.grey, past, frames, grey[0], bias, noise, flow, limit, means)
+        obs.d, obs.m, obs.grey, past, frames, grey[0], gain, bias, noise, flow, limit, means)
     seen, kept = counts
     return Fused(fused, behind, history, kept / seen.clip(1))
 
@@ -96,6 +100,14 @@ def bias_field(sums: np.ndarray, flow: float) -> np.ndarray:
         one, (0, 0), BIAS_LENGTH / BLOCK, borderType=cv2.BORDER_REPLICATE) for one in sums)
     known = np.clip(count / (LEAST_SUPPORT * BLOCK * BLOCK), 0, 1)
     return (gain * known * total / np.maximum(count, 1e-6)).astype(np.float32)
+
+
+def exposure_gain(grey: np.ndarray, seen: np.ndarray, frames: np.ndarray) -> float:
+    """Return how many times brighter an image, H W uint8, is than before: the median; 1 if black."""
+    grey, seen, frames = subsample(grey), subsample(seen), subsample(frames)
+    known = (frames > 0) & (seen >= DARK)
+    gain = upper_median(grey[known] / seen[known].astype(np.float32)) if known.any() else 0.0
+    return gain or 1.0
 
 
 def unseen_share(flow: Number) -> Number:

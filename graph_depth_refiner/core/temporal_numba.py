@@ -93,15 +93,15 @@ def _bias_sums(d, m, past, frames, floor, share, columns, sums):
 
 
 def fuse(d: np.ndarray, m: np.ndarray, grey: np.ndarray, past: np.ndarray, frames: np.ndarray,
-         seen: np.ndarray, bias: np.ndarray, noise: NoiseModel, flow: float, limit: float,
-         means: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+         seen: np.ndarray, gain: float, bias: np.ndarray, noise: NoiseModel, flow: float,
+         limit: float, means: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
     columns = d.shape[1]
     d, m, grey, past, frames, seen = wide_enough(d, m, grey, past, frames, seen)
     results = np.empty((3, *d.shape), np.float32)
     counts = np.zeros((len(d), 2), np.float32)
     numbers = np.array([noise.floor, noise.share, flow * _MISPLACED, limit,
-                        temporal.unseen_share(flow), 1 / means], np.float32)
+                        temporal.unseen_share(flow), 1 / means, gain], np.float32)
     _fuse(d, m, grey, past, frames, seen, bias, numbers, columns, results, counts)
     fused, left, value = (np.ascontiguousarray(one[:, :columns]) for one in results)
     return fused, left, value, counts.sum(axis=0, dtype=np.int64)
@@ -165,7 +165,7 @@ def _residuals(d, m, grey, past, frames, seen, y, biases, lines, numbers, out):
     zero, one, steepest = spread_run(ZERO), spread_run(ONE), spread_run(_STEEPEST)
     floor, share = spread_run(numbers[0]), spread_run(numbers[1])
     misplaced, limit = spread_run(numbers[2]), spread_run(numbers[3])
-    clip, low = spread_run(_CLIP), spread_run(-_CLIP)
+    clip, low, gain = spread_run(_CLIP), spread_run(-_CLIP), spread_run(numbers[6])
     for start in range(0, width, LANES):
         x = U(min(start, width - LANES))
         old, n = load_run(past[y], x), least_run(load_run(frames[y], x), limit)
@@ -185,7 +185,7 @@ def _residuals(d, m, grey, past, frames, seen, y, biases, lines, numbers, out):
         spread = sigma * root_run(one + inverse_run(most_run(n, spread_run(_LEAST_WEIGHT))))
         r = most_run(low, least_run(clip, (load_run(d[y], x) - old) * inverse_run(spread)))
         r = choose_run(both, r, zero)
-        change = abs_run(load_bytes(grey[y], x) - load_bytes(seen[y], x)) \
+        change = abs_run(load_bytes(grey[y], x) - gain * load_bytes(seen[y], x)) \
             * spread_run(np.float32(1 / 255))
         store_run(out[0], x, old)
         store_run(out[1], x, n)

@@ -23,6 +23,8 @@ from graph_depth_refiner.core.filters_torch import blur, gaussian
 from graph_depth_refiner.core.neighbours_torch import neighbour
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.patch_graph_torch import box
+from graph_depth_refiner.core.statistics import subsample
+from graph_depth_refiner.core.statistics_torch import masked_median
 
 
 def bias_sums(d: torch.Tensor, m: torch.Tensor, past: torch.Tensor, frames: torch.Tensor,
@@ -50,9 +52,17 @@ def bias_field(sums: torch.Tensor, flow: torch.Tensor | float) -> torch.Tensor:
     return gain * known * total / count.clamp(min=1e-6)
 
 
+def exposure_gain(grey: torch.Tensor, seen: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
+    """Return how many times brighter an image, H W uint8, is than before: the median; 1 if black."""
+    grey, seen, frames = (subsample(one).flatten() for one in (grey, seen, frames))
+    gain = masked_median(
+        grey.to(frames.dtype) / seen.clamp(min=1), (frames > 0) & (seen >= stage.DARK))
+    return torch.where((gain > 0) & (gain < torch.inf), gain, 1)
+
+
 def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, past: torch.Tensor,
-         frames: torch.Tensor, seen: torch.Tensor, bias: torch.Tensor, noise: NoiseModel,
-         flow: torch.Tensor | float, limit: float, means: float
+         frames: torch.Tensor, seen: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor,
+         noise: NoiseModel, flow: torch.Tensor | float, limit: float, means: float
          ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
     there = (frames > 0) & (past > 0)
@@ -65,7 +75,7 @@ def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, past: torch.Tenso
     spread = sigma * (1 + 1 / weight.clamp(min=stage.LEAST_WEIGHT)).sqrt()
     both = ((m > 0) & (weight > 0)).to(d.dtype)
     residual = both * ((d - value) / spread).clamp(-stage.CLIP, stage.CLIP)
-    change = (grey.to(d.dtype) - seen.to(d.dtype)).abs() / 255 * (weight > 0)
+    change = (grey.to(d.dtype) - gain * seen.to(d.dtype)).abs() / 255 * (weight > 0)
     share = _mean(both, stage.REACH).clamp(min=1e-6)
     measured = m > 0
     misfit = _mean(residual.abs(), stage.REACH) / share - stage.EXPECTED

@@ -21,6 +21,7 @@ import triton.language as tl
 
 from graph_depth_refiner.core import temporal as stage
 from graph_depth_refiner.core.noise import NoiseModel
+from graph_depth_refiner.core.statistics_triton import median_ratio
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs, scalar
 
 _SIDE = tl.constexpr(stage.BLOCK)
@@ -47,9 +48,14 @@ def bias_sums(d: torch.Tensor, m: torch.Tensor, past: torch.Tensor, frames: torc
     return sums
 
 
+def exposure_gain(grey: torch.Tensor, seen: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
+    """Return how many times brighter an image, H W uint8, is than before: the median; 1 if black."""
+    return median_ratio(grey, seen, stage.DARK, frames, 1.0)
+
+
 def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, past: torch.Tensor,
-         frames: torch.Tensor, seen: torch.Tensor, bias: torch.Tensor, noise: NoiseModel,
-         flow: torch.Tensor | float, limit: float, means
+         frames: torch.Tensor, seen: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor,
+         noise: NoiseModel, flow: torch.Tensor | float, limit: float, means
          ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the running mean, its frames, the history without bias, H W each, and counts."""
     height, width = d.shape
@@ -58,7 +64,7 @@ def fuse(d: torch.Tensor, m: torch.Tensor, grey: torch.Tensor, past: torch.Tenso
     counts = torch.zeros(2, dtype=torch.int32, device=d.device)
     grid, flow = programs(height * width), scalar(flow, d)
     launch(residuals_kernel, grid, d, m, grey.contiguous(), past.contiguous(),
-           frames.contiguous(), seen.contiguous(), bias, scalar(noise.floor, d),
+           frames.contiguous(), seen.contiguous(), gain, bias, scalar(noise.floor, d),
            scalar(noise.share, d), value, weight, maps, flow, float(limit),
            height, width, *bias.shape, block=BLOCK)
     launch(fuse_kernel, grid, d, m, value, weight, maps, scalar(means, d), fused, left, counts,
@@ -107,8 +113,8 @@ def _bend(past, frames, place, away, inside, here):
 
 
 @triton.jit(do_not_specialize=['height', 'width', 'rows', 'columns'])
-def residuals_kernel(data, m, grey, past, frames, seen, bias, floor, share, value, weight, maps,
-                     flow, limit, height, width, rows, columns, block: tl.constexpr):
+def residuals_kernel(data, m, grey, past, frames, seen, gain, bias, floor, share, value, weight,
+                     maps, flow, limit, height, width, rows, columns, block: tl.constexpr):
     """Free the history of bias, weigh it, and give residuals in standard deviations."""
     size = height * width
     place = tl.program_id(0) * block + tl.arange(0, block)
@@ -138,7 +144,8 @@ def residuals_kernel(data, m, grey, past, frames, seen, bias, floor, share, valu
     r = (tl.load(data + place, mask=valid, other=0.0) - old) / spread
     r = tl.where(both, tl.minimum(tl.maximum(r, -_CLIP), _CLIP), 0.0)
     change = tl.abs(tl.load(grey + place, mask=valid, other=0).to(tl.float32)
-                    - tl.load(seen + place, mask=valid, other=0).to(tl.float32)) / 255
+                    - tl.load(gain).to(tl.float32)
+                    * tl.load(seen + place, mask=valid, other=0).to(tl.float32)) / 255
     tl.store(value + place, old, mask=valid)
     tl.store(weight + place, n, mask=valid)
     tl.store(maps + place, tl.where(both, 1.0, 0.0), mask=valid)

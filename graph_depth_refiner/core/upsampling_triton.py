@@ -88,9 +88,7 @@ def upsample_kernel(planes, frames, data, sigma, large, height, width, rows, col
         sum_d += a * there
         sum_x += a * ux
         sum_y += a * uy
-    above = tl.zeros([block], tl.int32)
-    below = tl.zeros([block], tl.int32)
-    explained = tl.zeros([block], tl.int32)
+    seen = tl.zeros([block], tl.int32)  # bits: planes above, below, and close to the value
     close = spread * _WIDTH
     for down in range(-_SIDES, _SIDES + 1):
         for right in range(-_SIDES, _SIDES + 1):
@@ -102,10 +100,9 @@ def upsample_kernel(planes, frames, data, sigma, large, height, width, rows, col
                 + tl.load(planes + small + at, mask=inside, other=0.0) * (u - c) \
                 + tl.load(planes + 2 * small + at, mask=inside, other=0.0) * (v - r)
             off = there - value
-            above = above | (inside & (off > close)).to(tl.int32)
-            below = below | (inside & (off < -close)).to(tl.int32)
-            explained = explained | (inside & (tl.abs(off) <= close)).to(tl.int32)
-    flying = known & own_known & (explained == 0) & (above > 0) & (below > 0)
+            where = tl.where(off > close, 1, tl.where(off < -close, 2, 4))
+            seen = seen | tl.where(inside, where, 0)
+    flying = known & own_known & (seen == 3)
     side = tl.where(flying, predicted, value)
     blended = total > _LEAST
     share = 1.0 / tl.where(blended, total, 1.0)

@@ -84,7 +84,8 @@ def stages(k):
         'median3': lambda: k.median3(one),
         'bias_sums': lambda: k.bias_sums(one, one, one, one, NOISE),
         'fuse': lambda: k.fuse(
-            one, one, color[0], one, one, color[0], blocks, NOISE, 1.0, 20.0, 0.5),
+            one, one, color[0], one, one, color[0], number, blocks, NOISE, 1.0, 20.0, 0.5),
+        'exposure_gain': lambda: k.exposure_gain(color[0], color[0], one),
         'gate_depth_edges': lambda: k.gate_depth_edges(w, x, 0.1),
         'relax_at_curvature': lambda: k.relax_at_curvature(w, x, 0.1),
         'pack': lambda: k.pack((one, color), (number, 1.0)),

@@ -139,10 +139,20 @@ def test_what_moved_starts_at_once(kernels):
 
 def test_another_colour_starts_anew(kernels):
     grey = GREY.copy()
-    grey[:, 32:] += 40  # 0.16 of the range
+    grey[:, 40:] += 40  # 0.16 of the range
     fused = fuse(kernels, 0.5005 * ONES, wall(), 20 * ONES, grey=grey)
-    assert (fused.d[:, 33:] == np.float32(0.5005)).all() and (fused.frames[:, 33:] == 1).all()
-    assert (fused.frames[:, :31] == 21).all()
+    assert (fused.d[:, 41:] == np.float32(0.5005)).all() and (fused.frames[:, 41:] == 1).all()
+    assert (fused.frames[:, :39] == 21).all()
+
+
+def test_another_exposure_is_no_change_of_the_scene(kernels):
+    # twice as bright: 0.4 of the range; what is too dark, or without a history, does not tell
+    fused = fuse(kernels, wall(), wall(), 20 * ONES, grey=2 * GREY)
+    assert (fused.frames == 21).all()
+    gain = [run(kernels, kernels.exposure_gain, now, before, frames) for now, before, frames in (
+        (2 * GREY, GREY, ONES), (0 * GREY, GREY, ONES), (2 * GREY, GREY, 0 * ONES),
+        (100 + GREY, 0 * GREY + temporal.DARK - 1, ONES))]
+    assert gain == [2, 1, 1, 1]
 
 
 def test_unseen_pixels_keep_their_value_for_a_while(kernels):
@@ -202,7 +212,7 @@ def test_variants_agree(variants, shape):
     assert np.allclose(*sums, atol=1e-5)
     bias = temporal.bias_field(sums[0], 3.0)
     grey, other = rng.integers(90, 110, (2, *shape)).astype(np.uint8)
-    found = [run(k, k.fuse, d, m, grey, past, frames, other, bias, noise, 3.0, 15.0, 1.0)
+    found = [run(k, k.fuse, d, m, grey, past, frames, other, 1.01, bias, noise, 3.0, 15.0, 1.0)
              for k in variants]
     # a gate may fall to either side by rounding
     for one, two in zip(*(each[:3] for each in found)):

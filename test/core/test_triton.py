@@ -239,8 +239,8 @@ def test_history_is_fused(flow):
     sums, = compare('bias_sums', d, m, planes[0], frames, NOISE)
     bias = BOTH[0].bias_field(sums, flow)
     _, _, _, counts = compare(
-        'fuse', d, m, image(0, 1)[0], planes[0], frames, image(1, 1)[0], bias, NOISE, flow, 6.0,
-        torch.tensor(0.5))
+        'fuse', d, m, image(0, 1)[0], planes[0], frames, image(1, 1)[0], torch.tensor(1.1), bias,
+        NOISE, flow, 6.0, torch.tensor(0.5))
     assert 0 < counts[1] < counts[0]
 
 
@@ -314,6 +314,9 @@ def test_medians(shape):
     compare('known_median', (d - 0.5).abs(), m > 0)
     compare('positive_median', 0 * d, 1.0)
     compare('known_median', d, m < 0)
+    grey = (255 * (d - d.min()) / (d.max() - d.min() + 1)).to(torch.uint8)
+    compare('exposure_gain', grey, grey.flip(0).contiguous(), m)
+    compare('exposure_gain', grey, grey, 0 * m)
     alone = 0 * d
     alone[-1, -1] = 0.25  # none of the samples is known
     compare('positive_median', alone)
