@@ -103,7 +103,7 @@ def bias_field(sums: np.ndarray, flow: float) -> np.ndarray:
 
 
 def exposure_gain(grey: np.ndarray, seen: np.ndarray, frames: np.ndarray) -> float:
-    """Return how many times brighter an image, H W uint8, is than before: the median; 1 if black."""
+    """Return how many times brighter an image, H W uint8, is than before; 1 if black."""
     grey, seen, frames = subsample(grey), subsample(seen), subsample(frames)
     known = (frames > 0) & (seen >= DARK)
     gain = upper_median(grey[known] / seen[known].astype(np.float32)) if known.any() else 0.0

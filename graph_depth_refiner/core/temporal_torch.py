@@ -53,7 +53,7 @@ def bias_field(sums: torch.Tensor, flow: torch.Tensor | float) -> torch.Tensor:
 
 
 def exposure_gain(grey: torch.Tensor, seen: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
-    """Return how many times brighter an image, H W uint8, is than before: the median; 1 if black."""
+    """Return how many times brighter an image, H W uint8, is than before; 1 if black."""
     grey, seen, frames = (subsample(one).flatten() for one in (grey, seen, frames))
     gain = masked_median(
         grey.to(frames.dtype) / seen.clamp(min=1), (frames > 0) & (seen >= stage.DARK))

@@ -49,7 +49,7 @@ def bias_sums(d: torch.Tensor, m: torch.Tensor, past: torch.Tensor, frames: torc
 
 
 def exposure_gain(grey: torch.Tensor, seen: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
-    """Return how many times brighter an image, H W uint8, is than before: the median; 1 if black."""
+    """Return how many times brighter an image, H W uint8, is than before; 1 if black."""
     return median_ratio(grey, seen, stage.DARK, frames, 1.0)
 
 
