@@ -441,6 +441,7 @@ def triton_kernels(device: str) -> Kernels:
         known_sigma=noise_triton.known_sigma,
         merge_blocks=downsampling_triton.merge_blocks,
         upsample_planes=upsampling_triton.upsample_planes,
+        fillable=upsampling_triton.fillable,
         build_graph=patch_graph_triton.build_graph,
         band_changes=patch_graph_triton.band_changes,
         renew_graph=patch_graph_triton.renew_graph,

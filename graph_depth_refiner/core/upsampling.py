@@ -42,7 +42,8 @@ AROUND = 9  # pixels, side of the square that must show one surface, at least
 # Pixels beyond what is measured up to which history is kept in wide holes: as far as its rim
 # wavers, and on to the others as long as that fills no more than a share of the image. What a
 # camera has turned away from is mostly not seen again.
-RIMS, FILLED_SHARE = (2, 8, 40), 0.005
+RIMS, FILLED_SHARE = (1, 2, 8, 40), 0.009
+GAP_REACH, GAP_KNOWN = 2, 20  # pixels on either side of a gap, how many of the square are known
 KEPT = 2.0  # standard deviations of a residual that are taken for noise
 NEAR = 1e-3  # weight of a cell at no weight by distance: all others may be of another side
 LEAST = 1e-6  # weight of all cells together, below which none of them is of the pixel's side

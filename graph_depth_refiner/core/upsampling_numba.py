@@ -53,6 +53,7 @@ _COMMON = np.float32(COMMON)
 _HALF = np.float32(0.5)
 _STEP, _INFINITE = np.float32(upsampling.STEP), np.float32(np.inf)
 _SIDES = upsampling.SIDES
+_GAP_REACH, _GAP_KNOWN = upsampling.GAP_REACH, upsampling.GAP_KNOWN
 
 
 def upsample_planes(planes: np.ndarray, frames: np.ndarray, d: np.ndarray, behind: np.ndarray,
@@ -285,7 +286,7 @@ def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerC
     `history_width` and around what is measured (`RIMS`); with `holes.fill: small` also those of
     holes of up to `max_width`, around which all that is known is one surface: across a depth
     edge nobody knows which side a pixel is on. A hole is as narrow as a width where no larger
-    square fits into it.
+    square fits into it. Of a gap of one pixel amid known ones only both sides need to agree.
     """
     holes = config.holes
     if holes.fill == 'none':
@@ -339,7 +340,27 @@ def _one_surface(d, known, side, limit, filled):
                     near, far = ZERO, _INFINITE
                     for u in range(U(x), U(x + side)):
                         near, far = max(near, nearest[u]), min(far, farthest[u])
-                    filled[y, x] = near - far <= max(limit, _STEP * near)
+                    filled[y, x] = near - far <= max(limit, _STEP * near) \
+                        or _is_gap(d, known, y, x, limit)
+
+
+@njit(**INLINE)
+def _is_gap(d, known, y, x, limit):
+    """Tell whether a pixel is a gap of one amid known ones, between two that agree."""
+    height, width = known.shape
+    count = 0
+    for v in range(max(0, y - _GAP_REACH), min(height, y + _GAP_REACH + 1)):
+        for u in range(max(0, x - _GAP_REACH), min(width, x + _GAP_REACH + 1)):
+            count += known[v, u]
+    if count < _GAP_KNOWN:
+        return False
+    for dy, dx in ((0, 1), (1, 0)):
+        if dy <= y < height - dy and dx <= x < width - dx \
+                and known[y - dy, x - dx] and known[y + dy, x + dx]:
+            one, other = d[y - dy, x - dx], d[y + dy, x + dx]
+            if abs(one - other) <= max(limit, _STEP * max(one, other)):
+                return True
+    return False
 
 
 def keep_planes(planes: np.ndarray, kept: np.ndarray) -> None:

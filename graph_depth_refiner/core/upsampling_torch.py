@@ -15,12 +15,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
+from torch.nn.functional import avg_pool2d
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import upsampling as stage
 from graph_depth_refiner.core.filters_torch import close, dilate
 from graph_depth_refiner.core.kernels import Number
+from graph_depth_refiner.core.neighbours_torch import neighbour
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.noise_torch import known_sigma
 
@@ -86,9 +90,9 @@ def _places(side: int, small: int, scale: int, like: torch.Tensor
     return place, place.floor().long(), (pixels // scale).clamp(max=small - 1)
 
 
-def fillable(d: torch.Tensor, measured: torch.Tensor, sigma: torch.Tensor, config: RefinerConfig
-             ) -> torch.Tensor:
-    """Return which pixels, H W, may have a value: 1 or 0."""
+def fillable(d: torch.Tensor, measured: torch.Tensor, sigma: torch.Tensor, config: RefinerConfig,
+             same: Callable | None = None) -> torch.Tensor:
+    """Return which pixels, H W, may have a value: 1 or 0; `same` does what `same_surface` does."""
     holes, mask = config.holes, measured.to(d.dtype)
     if holes.fill == 'none':
         return mask
@@ -100,12 +104,25 @@ def fillable(d: torch.Tensor, measured: torch.Tensor, sigma: torch.Tensor, confi
         fits = (wider * there * (1 - narrow)).sum() <= stage.FILLED_SHARE * d.numel()
         near = torch.where(fits, wider, near)
     known = there * torch.maximum(narrow, near)
-    side = max(2 * holes.max_width + 1, stage.AROUND)
+    surface = (same or same_surface)(d, known, max(2 * holes.max_width + 1, stage.AROUND), sigma)
+    return torch.maximum(known, close(known, holes.max_width) * surface)
+
+
+def same_surface(d: torch.Tensor, known: torch.Tensor, side: int, sigma: Number) -> torch.Tensor:
+    """Return where, H W, all that is there in a square, or both sides of a gap, is one surface."""
+    limit = stage.ONE_SURFACE * sigma
     nearest = dilate(d, side, -torch.inf)
-    farthest_negative = dilate(torch.where(there, -d, -torch.inf), side, -torch.inf)
-    step = (stage.STEP * nearest).clamp(min=stage.ONE_SURFACE * sigma)
-    one_surface = nearest + farthest_negative <= step
-    return torch.maximum(known, close(known, holes.max_width) * one_surface)
+    farthest_negative = dilate(torch.where(d > 0, -d, -torch.inf), side, -torch.inf)
+    step = (stage.STEP * nearest).clamp(min=limit)
+    around = 2 * stage.GAP_REACH + 1
+    count = around ** 2 * avg_pool2d(known[None], around, 1, stage.GAP_REACH)[0]
+    agree = torch.zeros_like(known, dtype=torch.bool)
+    for dy, dx in ((0, 1), (1, 0)):
+        one, other = neighbour(d * known, -dy, -dx), neighbour(d * known, dy, dx)
+        both = (one > 0) & (other > 0)
+        close_by = (stage.STEP * torch.maximum(one, other)).clamp(min=limit)
+        agree = agree | (both & ((one - other).abs() <= close_by))
+    return (nearest + farthest_negative <= step) | (agree & (count > stage.GAP_KNOWN - 0.5))
 
 
 def keep_planes(planes: torch.Tensor, kept: torch.Tensor) -> None:

@@ -19,15 +19,19 @@ import torch
 import triton
 import triton.language as tl
 
+from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import upsampling as stage
+from graph_depth_refiner.core import upsampling_torch
 from graph_depth_refiner.core.kernels import Number
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.noise_triton import known_sigma
-from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs
+from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs, scalar
 
 _WIDTH, _KEPT = tl.constexpr(stage.WIDTH), tl.constexpr(stage.KEPT)
 _NEAR, _LEAST = tl.constexpr(stage.NEAR), tl.constexpr(stage.LEAST)
 _SIDES = tl.constexpr(stage.SIDES)
+_ONE_SURFACE, _STEP = tl.constexpr(stage.ONE_SURFACE), tl.constexpr(stage.STEP)
+_GAP_KNOWN = tl.constexpr(stage.GAP_KNOWN)
 
 
 def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
@@ -41,6 +45,62 @@ def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
            d.contiguous(), sigma.contiguous(), large, height, width, *frames.shape, scale=scale,
            block=BLOCK)
     return large
+
+
+def fillable(d: torch.Tensor, measured: torch.Tensor, sigma: Number, config: RefinerConfig
+             ) -> torch.Tensor:
+    """Return which pixels, H W, may have a value: 1 or 0; see the reference."""
+    return upsampling_torch.fillable(d, measured, sigma, config, same_surface)
+
+
+def same_surface(d: torch.Tensor, known: torch.Tensor, side: int, sigma: Number) -> torch.Tensor:
+    """Return where, H W, all that is there in a square, or both sides of a gap, is one surface."""
+    height, width = d.shape
+    same = torch.empty_like(d)
+    launch(surface_kernel, programs(height * width), d.contiguous(), known.contiguous(),
+           scalar(sigma, d), same, height, width, side // 2, side - 1 - side // 2,
+           stage.GAP_REACH, block=BLOCK)
+    return same
+
+
+@triton.jit(do_not_specialize=['height', 'width', 'before', 'after', 'reach'])
+def surface_kernel(data, known, sigma, same, height, width, before, after, reach,
+                   block: tl.constexpr):
+    """Write 1 where nearest and farthest of the square differ little, or a gap may be closed."""
+    place = tl.program_id(0) * block + tl.arange(0, block)
+    valid = place < height * width
+    y, x = place // width, place % width
+    limit = _ONE_SURFACE * tl.load(sigma).to(tl.float32)
+    nearest = tl.zeros([block], tl.float32)
+    farthest = tl.full([block], float('inf'), tl.float32)
+    for dy in range(-before, after + 1):
+        for dx in range(-before, after + 1):
+            inside = valid & (y + dy >= 0) & (y + dy < height) & (x + dx >= 0) & (x + dx < width)
+            d = tl.load(data + place + dy * width + dx, mask=inside, other=0.0)
+            nearest = tl.maximum(nearest, d)
+            farthest = tl.minimum(farthest, tl.where(d > 0, d, float('inf')))
+    count = tl.zeros([block], tl.float32)
+    for dy in range(-reach, reach + 1):
+        for dx in range(-reach, reach + 1):
+            inside = valid & (y + dy >= 0) & (y + dy < height) & (x + dx >= 0) & (x + dx < width)
+            count += tl.load(known + place + dy * width + dx, mask=inside, other=0.0)
+    beside = valid & (x > 0) & (x + 1 < width)
+    above = valid & (y > 0) & (y + 1 < height)
+    agree = _agree(data, known, place, 1, beside, limit) \
+        | _agree(data, known, place, width, above, limit)
+    one = nearest - farthest <= tl.maximum(limit, nearest * _STEP)
+    tl.store(same + place, (one | (agree & (count > _GAP_KNOWN - 0.5))).to(tl.float32), mask=valid)
+
+
+@triton.jit
+def _agree(data, known, place, away, inside, limit):
+    """Tell whether two opposite neighbours are known and on one surface."""
+    one = tl.load(data + place - away, mask=inside, other=0.0) \
+        * tl.load(known + place - away, mask=inside, other=0.0)
+    other = tl.load(data + place + away, mask=inside, other=0.0) \
+        * tl.load(known + place + away, mask=inside, other=0.0)
+    step = tl.maximum(limit, tl.maximum(one, other) * _STEP)
+    return (one > 0) & (other > 0) & (tl.abs(one - other) <= step)
 
 
 @triton.jit

@@ -252,6 +252,16 @@ def test_planes_are_upsampled(scale):
     compare('upsample_planes', planes, frames, d, behind, NOISE, SIGMA, scale)
 
 
+@pytest.mark.parametrize('max_width', [1, 4, 7])
+def test_narrow_holes_of_one_surface_may_be_filled(max_width):
+    d, m = rough_wall(4)
+    rng = torch.Generator().manual_seed(1)
+    measured = (m > 0) & (torch.rand(d.shape, generator=rng) < 0.9)
+    found, = compare('fillable', d * measured, measured, 4 * SIGMA,
+                     preset('realtime', **{'holes.max_width': max_width}))
+    assert measured.sum() < found.sum() < d.numel()
+
+
 def test_results_are_described():
     planes, m = planes_of()
     d, _ = rough_wall(5)
