@@ -294,7 +294,7 @@ def numba_kernels() -> Kernels:
         flow=lambda flow, motion, intrinsics, d: flow,
         bias_sums=temporal_numba.bias_sums,
         bias_field=temporal.bias_field,
-        exposure_gain=temporal.exposure_gain,
+        exposure_gain=temporal_numba.exposure_gain,
         fuse=temporal_numba.fuse,
         gate_depth_edges=edge_gating_numba.gate_depth_edges,
         relax_at_curvature=edge_gating_numba.relax_at_curvature,

@@ -40,7 +40,6 @@ import numpy as np
 from graph_depth_refiner.core.kernels import Array, Kernels, Number
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.observation import Observation
-from graph_depth_refiner.core.statistics import subsample, upper_median
 
 BLOCK = 8  # pixels, side of the blocks that residuals are averaged in before smoothing
 BIAS_LENGTH = 24.0  # pixels, standard deviation of the smoothing: noise is alike over 10 to 20
@@ -100,14 +99,6 @@ def bias_field(sums: np.ndarray, flow: float) -> np.ndarray:
         one, (0, 0), BIAS_LENGTH / BLOCK, borderType=cv2.BORDER_REPLICATE) for one in sums)
     known = np.clip(count / (LEAST_SUPPORT * BLOCK * BLOCK), 0, 1)
     return (gain * known * total / np.maximum(count, 1e-6)).astype(np.float32)
-
-
-def exposure_gain(grey: np.ndarray, seen: np.ndarray, frames: np.ndarray) -> float:
-    """Return how many times brighter an image, H W uint8, is than before; 1 if black."""
-    grey, seen, frames = subsample(grey), subsample(seen), subsample(frames)
-    known = (frames > 0) & (seen >= DARK)
-    gain = upper_median(grey[known] / seen[known].astype(np.float32)) if known.any() else 0.0
-    return gain or 1.0
 
 
 def unseen_share(flow: Number) -> Number:

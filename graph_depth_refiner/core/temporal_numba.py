@@ -24,7 +24,7 @@ from numba import njit, prange
 import numpy as np
 
 from graph_depth_refiner.core import temporal
-from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
+from graph_depth_refiner.core.jit.options import EXACT, FUSED, INLINE, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
     abs_run,
     at_most_run,
@@ -44,6 +44,8 @@ from graph_depth_refiner.core.jit.simd import (
 )
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.rows_numba import wide_enough
+from graph_depth_refiner.core.statistics import stride_for
+from graph_depth_refiner.core.statistics_numba import upper_median
 
 _BLOCK, _REACH, _IMAGE_REACH = temporal.BLOCK, temporal.REACH, temporal.IMAGE_REACH
 _BIAS_GATE, _GATE, _CLIP = (
@@ -55,6 +57,7 @@ _LEAST = np.float32(temporal.LEAST_FRAMES)
 _MEAN, _MISFIT, _IMAGE = temporal.MEAN, temporal.MISFIT, temporal.IMAGE
 _STEEPEST = np.float32(temporal.STEEPEST)
 _LEAST_WEIGHT = np.float32(temporal.LEAST_WEIGHT)
+_DARK = np.uint8(temporal.DARK)
 _FEW = np.float32(25e-6)  # pixels of a window, so that none is no division by 0
 _BAND = 24  # rows that are fused together; those around a band are prepared twice
 
@@ -90,6 +93,24 @@ def _bias_sums(d, m, past, frames, floor, share, columns, sums):
         for x in range(columns):
             sums[0, row, x // _BLOCK] += lines[0, x]
             sums[1, row, x // _BLOCK] += lines[1, x]
+
+
+def exposure_gain(grey: np.ndarray, seen: np.ndarray, frames: np.ndarray) -> float:
+    """Return how many times brighter an image, H W uint8, is than before; 1 if black."""
+    return float(_exposure_gain(grey, seen, frames, stride_for(grey.shape)))
+
+
+@njit(**EXACT)
+def _exposure_gain(grey, seen, frames, stride):
+    height, width = grey.shape
+    ratios, count = np.empty(-(-height // stride) * -(-width // stride), np.float32), 0
+    for y in range(0, height, stride):
+        for x in range(0, width, stride):
+            if frames[y, x] > ZERO and seen[y, x] >= _DARK:
+                ratios[count] = np.float32(grey[y, x]) / np.float32(seen[y, x])
+                count += 1
+    gain = upper_median(ratios[:count].view(np.uint32)) if count else ZERO
+    return gain if gain > ZERO else ONE
 
 
 def fuse(d: np.ndarray, m: np.ndarray, grey: np.ndarray, past: np.ndarray, frames: np.ndarray,

@@ -303,7 +303,11 @@ def fillable(d: np.ndarray, measured: np.ndarray, sigma: float, config: RefinerC
 
 @njit(parallel=True, **FUSED)
 def _one_surface(d, known, side, limit, filled):
-    """Take back those filled pixels, not known, around which there is a depth edge."""
+    """
+    Take back those filled pixels, not known, around which there is a depth edge.
+
+    Most are gaps, which is soon seen.
+    """
     height, width = known.shape
     before, after = side // 2, side - 1 - side // 2
     reach = -(-side // LANES)
@@ -312,11 +316,15 @@ def _one_surface(d, known, side, limit, filled):
         # runs with any of these, and with those beside them
         asked = np.zeros(-(-width // LANES), np.bool_)
         beside = np.zeros(asked.size, np.bool_)
+        unsure = np.zeros(width, np.bool_)
         for place in range(asked.size):
-            x = U(min(place * LANES, width - LANES))
-            if sum_run(load_bytes(filled[y], x) - load_bytes(known[y], x)) > ZERO:
-                asked[place] = True
-                beside[max(0, place - reach):place + reach + 1] = True
+            first = min(place * LANES, width - LANES)
+            if sum_run(load_bytes(filled[y], U(first)) - load_bytes(known[y], U(first))) > ZERO:
+                for x in range(place * LANES, min(width, (place + 1) * LANES)):
+                    unsure[x] = filled[y, x] > known[y, x] and not _is_gap(d, known, y, x, limit)
+                    asked[place] |= unsure[x]
+                if asked[place]:
+                    beside[max(0, place - reach):place + reach + 1] = True
         # the extremes of the columns, then of the squares
         nearest = np.zeros(width + side, np.float32)
         farthest = np.full(width + side, _INFINITE)
@@ -336,31 +344,35 @@ def _one_surface(d, known, side, limit, filled):
             if not asked[place]:
                 continue
             for x in range(place * LANES, min(width, (place + 1) * LANES)):
-                if filled[y, x] > known[y, x]:
+                if unsure[x]:
                     near, far = ZERO, _INFINITE
                     for u in range(U(x), U(x + side)):
                         near, far = max(near, nearest[u]), min(far, farthest[u])
-                    filled[y, x] = near - far <= max(limit, _STEP * near) \
-                        or _is_gap(d, known, y, x, limit)
+                    filled[y, x] = near - far <= max(limit, _STEP * near)
 
 
 @njit(**INLINE)
 def _is_gap(d, known, y, x, limit):
     """Tell whether a pixel is a gap of one amid known ones, between two that agree."""
     height, width = known.shape
-    count = 0
-    for v in range(max(0, y - _GAP_REACH), min(height, y + _GAP_REACH + 1)):
-        for u in range(max(0, x - _GAP_REACH), min(width, x + _GAP_REACH + 1)):
-            count += known[v, u]
-    if count < _GAP_KNOWN:
+    beside = 0 < x < width - 1 and _agree(
+        d, known, U(y), U(x - 1), U(y), U(x + 1), limit)
+    if not (beside or 0 < y < height - 1 and _agree(
+            d, known, U(y - 1), U(x), U(y + 1), U(x), limit)):
         return False
-    for dy, dx in ((0, 1), (1, 0)):
-        if dy <= y < height - dy and dx <= x < width - dx \
-                and known[y - dy, x - dx] and known[y + dy, x + dx]:
-            one, other = d[y - dy, x - dx], d[y + dy, x + dx]
-            if abs(one - other) <= max(limit, _STEP * max(one, other)):
-                return True
-    return False
+    count = 0
+    for v in range(U(max(0, y - _GAP_REACH)), U(min(height, y + _GAP_REACH + 1))):
+        for u in range(U(max(0, x - _GAP_REACH)), U(min(width, x + _GAP_REACH + 1))):
+            count += known[v, u]
+    return count >= _GAP_KNOWN
+
+
+@njit(**INLINE)
+def _agree(d, known, v, u, y, x, limit):
+    """Tell whether two pixels are known and on one surface."""
+    one, other = d[v, u], d[y, x]
+    return known[v, u] * known[y, x] > 0 \
+        and abs(one - other) <= max(limit, _STEP * max(one, other))
 
 
 def keep_planes(planes: np.ndarray, kept: np.ndarray) -> None:
