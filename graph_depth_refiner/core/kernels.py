@@ -148,6 +148,7 @@ class Kernels(NamedTuple):
     where: Callable[[Array, Array, Array], Array]
     either: Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]  # see `transfer_torch`
     inverse_depth: Callable[[np.ndarray, float, float], tuple[np.ndarray, np.ndarray]]
+    weigh: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, tuple[float, int, int]]]
     # numbers
     smaller: Callable[[Number, float], Number]
     positive_median: PositiveMedian
@@ -256,6 +257,7 @@ def numba_kernels() -> Kernels:
         pack=lambda arrays, numbers: (arrays, numbers),
         fetch=lambda packed: (list(packed[0]), list(map(float, packed[1]))),
         inverse_depth=observation_numba.inverse_depth,
+        weigh=observation_numba.weigh,
         where=np.where,
         either=lambda condition, one, other: one() if condition else other(),
         smaller=min,
@@ -359,6 +361,7 @@ def torch_kernels(device: str) -> Kernels:
         pack=transfer_torch.pack,
         fetch=fetch,
         inverse_depth=observation.inverse_depth,  # on the host: it is copied after that
+        weigh=observation.weigh,
         where=torch.where,
         either=transfer_torch.either,
         smaller=transfer_torch.smaller,

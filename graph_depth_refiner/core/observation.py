@@ -54,11 +54,10 @@ def observe(k: Kernels, frame: Frame, config: RefinerConfig) -> Observation:
                            config.depth.max)
     confidence, doubted = m, False
     if frame.confidence is not None:
-        confidence = m * frame.confidence.astype(np.float32, copy=False)
-        known = confidence > 0
-        doubted = bool((m > known).any())
-        typical = float(confidence.sum()) / max(1, int(np.count_nonzero(known)))
-        m = confidence * np.float32(1 / typical) if typical > 0 else confidence
+        confidence, (total, sure, valid) = k.weigh(
+            m, frame.confidence.astype(np.float32, copy=False))
+        doubted = sure < valid
+        m = confidence * np.float32(sure / total) if total > 0 else confidence
     grey = grey_image(frame.image)
     there = k.arrays(d, m, grey, *[] if confidence is m else [confidence])
     return Observation(there[0], there[1], there[1] if confidence is m else there[3], there[2],
@@ -74,6 +73,17 @@ def inverse_depth(depth: np.ndarray, least: float, most: float
     d = np.zeros(depth.shape, np.float32)
     np.divide(np.float32(1), depth, out=d, where=valid)
     return d, valid.astype(np.float32)
+
+
+def weigh(m: np.ndarray, confidence: np.ndarray) -> tuple[np.ndarray, tuple[float, int, int]]:
+    """
+    Return the confidence of valid pixels, H W, where m is 1 and not 0.
+
+    And what it sums up to, of how many pixels it is above 0, and how many are valid.
+    """
+    weighed = m * confidence
+    return weighed, (float(weighed.sum()), int(np.count_nonzero(weighed > 0)),
+                     int(np.count_nonzero(m)))
 
 
 def grey_image(image: np.ndarray) -> np.ndarray:

@@ -28,6 +28,7 @@ from graph_depth_refiner.core import upsampling
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
     abs_run,
+    at_most_run,
     choose_run,
     even_run,
     inverse_run,
@@ -40,6 +41,7 @@ from graph_depth_refiner.core.jit.simd import (
     odd_run,
     root_run,
     spread_run,
+    store_bytes,
     store_run,
     sum_run,
 )
@@ -53,7 +55,7 @@ _COMMON = np.float32(COMMON)
 _HALF = np.float32(0.5)
 _STEP, _INFINITE = np.float32(upsampling.STEP), np.float32(np.inf)
 _SIDES = upsampling.SIDES
-_GAP_REACH, _GAP_KNOWN = upsampling.GAP_REACH, upsampling.GAP_KNOWN
+_GAP_REACH, _GAP_KNOWN = upsampling.GAP_REACH, np.float32(upsampling.GAP_KNOWN)
 
 
 def upsample_planes(planes: np.ndarray, frames: np.ndarray, d: np.ndarray, behind: np.ndarray,
@@ -316,15 +318,31 @@ def _one_surface(d, known, side, limit, filled):
         # runs with any of these, and with those beside them
         asked = np.zeros(-(-width // LANES), np.bool_)
         beside = np.zeros(asked.size, np.bool_)
-        unsure = np.zeros(width, np.bool_)
         for place in range(asked.size):
-            first = min(place * LANES, width - LANES)
-            if sum_run(load_bytes(filled[y], U(first)) - load_bytes(known[y], U(first))) > ZERO:
-                for x in range(place * LANES, min(width, (place + 1) * LANES)):
-                    unsure[x] = filled[y, x] > known[y, x] and not _is_gap(d, known, y, x, limit)
-                    asked[place] |= unsure[x]
-                if asked[place]:
-                    beside[max(0, place - reach):place + reach + 1] = True
+            x = U(min(place * LANES, width - LANES))
+            asked[place] = sum_run(load_bytes(filled[y], x) - load_bytes(known[y], x)) > ZERO
+        if not asked.any():
+            continue
+        unsure = np.zeros(width, np.float32)
+        counts = np.zeros(width + 2 * _GAP_REACH, np.float32)  # known pixels of columns
+        _count_columns(known, y, counts)
+        for place in range(asked.size):
+            if not asked[place]:
+                continue
+            start = place * LANES
+            if 0 < y < height - 1 and 0 < start < width - LANES:
+                left = load_bytes(filled[y], U(start)) - load_bytes(known[y], U(start))
+                left = left * (spread_run(ONE) - _gaps(d, known, counts, y, U(start), limit))
+                store_run(unsure, U(start), left)
+                asked[place] = sum_run(left) > ZERO
+            else:
+                asked[place] = False
+                for x in range(start, min(width, start + LANES)):
+                    if filled[y, x] > known[y, x] and not _is_gap(d, known, counts, y, x, limit):
+                        unsure[x] = ONE
+                        asked[place] = True
+            if asked[place]:
+                beside[max(0, place - reach):place + reach + 1] = True
         # the extremes of the columns, then of the squares
         nearest = np.zeros(width + side, np.float32)
         farthest = np.full(width + side, _INFINITE)
@@ -343,16 +361,45 @@ def _one_surface(d, known, side, limit, filled):
         for place in range(asked.size):
             if not asked[place]:
                 continue
-            for x in range(place * LANES, min(width, (place + 1) * LANES)):
-                if unsure[x]:
-                    near, far = ZERO, _INFINITE
-                    for u in range(U(x), U(x + side)):
-                        near, far = max(near, nearest[u]), min(far, farthest[u])
-                    filled[y, x] = near - far <= max(limit, _STEP * near)
+            x = U(min(place * LANES, width - LANES))
+            near, far = load_run(nearest, x), load_run(farthest, x)
+            for u in range(U(1), U(side)):
+                near = most_run(near, load_run(nearest, x + u))
+                far = least_run(far, load_run(farthest, x + u))
+            step = most_run(spread_run(limit), spread_run(_STEP) * near)
+            store_bytes(filled[y], x, choose_run(
+                load_run(unsure, x), at_most_run(near - far, step), load_bytes(filled[y], x)))
 
 
 @njit(**INLINE)
-def _is_gap(d, known, y, x, limit):
+def _count_columns(known, y, counts):
+    """Count the known pixels above and below each of a row, which begins after a margin."""
+    height, width = known.shape
+    for start in range(0, width, LANES):
+        x = U(min(start, width - LANES))
+        count = spread_run(ZERO)
+        for v in range(max(0, y - _GAP_REACH), min(height, y + _GAP_REACH + 1)):
+            count = count + load_bytes(known[v], x)
+        store_run(counts, x + U(_GAP_REACH), count)
+
+
+@njit(**INLINE)
+def _gaps(d, known, counts, y, x, limit):
+    """Tell of a run inside the image what `_is_gap` does."""
+    count = load_run(counts, x)
+    for u in range(1, 2 * _GAP_REACH + 1):
+        count = count + load_run(counts, x + U(u))
+    agree = spread_run(ZERO)
+    for dy, dx in ((0, 1), (1, 0)):
+        one, other = load_run(d[y - dy], x - U(dx)), load_run(d[y + dy], x + U(dx))
+        both = load_bytes(known[y - dy], x - U(dx)) * load_bytes(known[y + dy], x + U(dx))
+        step = most_run(spread_run(limit), spread_run(_STEP) * most_run(one, other))
+        agree = most_run(agree, both * at_most_run(abs_run(one - other), step))
+    return agree * at_most_run(spread_run(_GAP_KNOWN), count)
+
+
+@njit(**INLINE)
+def _is_gap(d, known, counts, y, x, limit):
     """Tell whether a pixel is a gap of one amid known ones, between two that agree."""
     height, width = known.shape
     beside = 0 < x < width - 1 and _agree(
@@ -360,10 +407,9 @@ def _is_gap(d, known, y, x, limit):
     if not (beside or 0 < y < height - 1 and _agree(
             d, known, U(y - 1), U(x), U(y + 1), U(x), limit)):
         return False
-    count = 0
-    for v in range(U(max(0, y - _GAP_REACH)), U(min(height, y + _GAP_REACH + 1))):
-        for u in range(U(max(0, x - _GAP_REACH)), U(min(width, x + _GAP_REACH + 1))):
-            count += known[v, u]
+    count = ZERO
+    for u in range(U(x), U(x + 2 * _GAP_REACH + 1)):
+        count += counts[u]
     return count >= _GAP_KNOWN
 
 

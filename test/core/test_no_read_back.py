@@ -97,7 +97,7 @@ def stages(k):
 
 
 HOST = {'name', 'device', 'array', 'arrays', 'zeros', 'motion', 'noise', 'numpy', 'fetch',
-        'inverse_depth', 'where', 'adam', 'irls'}
+        'inverse_depth', 'weigh', 'where', 'adam', 'irls'}
 
 
 def test_all_stages_are_looked_at():

@@ -68,6 +68,18 @@ def test_guides_of_every_kind_of_image(image, color):
     assert obs.grey.dtype == np.uint8 and (np.abs(obs.grey.astype(int) - 51) <= 1).all()
 
 
+@pytest.mark.parametrize('columns', [3, 16, 41])
+def test_variants_weigh_alike(variants, columns):
+    rng = np.random.default_rng(0)
+    m = (rng.random((7, columns)) < 0.7).astype('f4')
+    confidence = (rng.random((7, columns)) * (rng.random((7, columns)) < 0.7)).astype('f4')
+    for k in variants:
+        weighed, (total, sure, valid) = k.weigh(m, confidence)
+        assert (weighed == m * confidence).all()
+        assert total == pytest.approx((m * confidence).sum(), rel=1e-6)
+        assert (sure, valid) == (np.sum(m * confidence > 0), m.sum())
+
+
 def test_variants_invert_the_same_depth(variants):
     depth = np.random.default_rng(0).uniform(0.1, 9, (7, 41)).astype(np.float32)
     depth[0, :6] = np.nan, np.inf, -np.inf, 0, -1, 1e-6

@@ -28,8 +28,8 @@ TOLERANCE = 1e-3  # of the largest value of a result
 FLIPPED = 0.01  # share of values that may differ by more: choices between equals fall either way
 # what moves data or is no stage of its own
 _PASSED = {'name', 'device', 'array', 'arrays', 'zeros', 'motion', 'noise', 'numpy', 'pack',
-           'fetch', 'inverse_depth', 'where', 'either', 'adam', 'irls', 'normal_equations',
-           'band_changes'}
+           'fetch', 'inverse_depth', 'weigh', 'where', 'either', 'adam', 'irls',
+           'normal_equations', 'band_changes'}
 
 
 @dataclass
