@@ -34,7 +34,6 @@ from graph_depth_refiner.core.kernels import Array, Kernels
 from graph_depth_refiner.core.local_planes import fit_weight
 from graph_depth_refiner.core.observation import color_planes, Observation
 
-WIDTH = 5.0  # standard deviations of the pixel's value beyond which a plane is of another side
 SIDES = 2  # cells on either side that show what a flying pixel lies between
 ONE_SURFACE = 6.0  # standard deviations of a measurement: a narrow hole may span so much
 STEP = 0.01  # of the nearest inverse depth around: less is no depth edge, however low the noise

@@ -25,6 +25,7 @@ import numpy as np
 
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import upsampling
+from graph_depth_refiner.core.flying import WIDTH
 from graph_depth_refiner.core.jit.options import FUSED, INLINE, ONE, U, ZERO
 from graph_depth_refiner.core.jit.simd import (
     abs_run,
@@ -49,7 +50,7 @@ from graph_depth_refiner.core.masks_numba import closable
 from graph_depth_refiner.core.noise import COMMON, NoiseModel
 from graph_depth_refiner.core.rows_numba import wide_enough
 
-_WIDTH, _KEPT = np.float32(upsampling.WIDTH), np.float32(upsampling.KEPT)
+_WIDTH, _KEPT = np.float32(WIDTH), np.float32(upsampling.KEPT)
 _NEAR, _LEAST = np.float32(upsampling.NEAR), np.float32(upsampling.LEAST)
 _COMMON = np.float32(COMMON)
 _HALF = np.float32(0.5)

@@ -23,6 +23,7 @@ from torch.nn.functional import avg_pool2d
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import upsampling as stage
 from graph_depth_refiner.core.filters_torch import close, dilate
+from graph_depth_refiner.core.flying import WIDTH
 from graph_depth_refiner.core.kernels import Number
 from graph_depth_refiner.core.neighbours_torch import neighbour
 from graph_depth_refiner.core.noise import NoiseModel
@@ -53,13 +54,13 @@ def upsample_planes(planes: torch.Tensor, frames: torch.Tensor, d: torch.Tensor,
             at = (row + down).clamp(0, rows - 1), (column + right).clamp(0, columns - 1)
             found, there = plane(at)
             near = (1 - (row + down - v).abs()) * (1 - (column + right - u).abs()) + stage.NEAR
-            error = (there - value) / (stage.WIDTH * sigma)
+            error = (there - value) / (WIDTH * sigma)
             a = near * (1 - error.square()).clamp(min=0).square()
             a = torch.where((found[0] > 0) & ((frames[at] > 0) | ~known), a, 0)
             sums = sums + a * torch.stack((there, found[1], found[2]))
             total = total + a
     above = below = explained = torch.zeros_like(known)
-    close = stage.WIDTH * sigma
+    close = WIDTH * sigma
     reach = range(-stage.SIDES, stage.SIDES + 1)
     for down, right in ((a, b) for a in reach for b in reach):
         at = own_row + down, own_column + right

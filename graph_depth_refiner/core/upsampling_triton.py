@@ -22,12 +22,13 @@ import triton.language as tl
 from graph_depth_refiner.config import RefinerConfig
 from graph_depth_refiner.core import upsampling as stage
 from graph_depth_refiner.core import upsampling_torch
+from graph_depth_refiner.core.flying import WIDTH
 from graph_depth_refiner.core.kernels import Number
 from graph_depth_refiner.core.noise import NoiseModel
 from graph_depth_refiner.core.noise_triton import known_sigma
 from graph_depth_refiner.core.triton_launch import BLOCK, launch, programs, scalar
 
-_WIDTH, _KEPT = tl.constexpr(stage.WIDTH), tl.constexpr(stage.KEPT)
+_WIDTH, _KEPT = tl.constexpr(WIDTH), tl.constexpr(stage.KEPT)
 _NEAR, _LEAST = tl.constexpr(stage.NEAR), tl.constexpr(stage.LEAST)
 _SIDES = tl.constexpr(stage.SIDES)
 _ONE_SURFACE, _STEP = tl.constexpr(stage.ONE_SURFACE), tl.constexpr(stage.STEP)
