@@ -55,13 +55,16 @@ def distance(one, other):
     return np.linalg.norm(one - other) / np.linalg.norm(other)
 
 
-def check_agreement(fused, plain):
-    """Assert that frames are the same to rounding, but for at most 0.5 % of the pixels."""
+def check_agreement(fused, plain, but_for=0.005):
+    """Assert that frames are the same to rounding, but for so large a share of the pixels."""
     assert fused.status is plain.status is Status.REFINED
     known, too = np.isfinite(fused.depth), np.isfinite(plain.depth)
     off = np.linalg.norm(fused.normals - plain.normals, axis=-1)
     same = (np.abs(fused.depth / plain.depth - 1) <= FLIPPED_DEPTH) & (off <= FLIPPED_NORMAL)
-    assert (same | ~known & ~too).mean() > 0.995
+    if but_for:
+        assert (same | ~known & ~too).mean() > 1 - but_for
+    else:
+        same = known | too  # NaN, where only one is known, is no agreement
     assert distance(fused.depth[same], plain.depth[same]) < 1e-4
     assert distance(fused.normals[same], plain.normals[same]) < 1e-3
 
@@ -86,12 +89,12 @@ def test_variants_agree_on_whole_frames(name, size, values):
         check_agreement(fused, plain)
 
 
-@pytest.mark.parametrize('name, seed, sensor', [
-    ('realtime', 2, 'structured-light'), ('realtime', 3, 'tof'), ('stereo', 0, 'stereo'),
-    ('paper', 1, 'stereo')])
-def test_variants_agree_on_a_moving_camera_in_clutter(name, seed, sensor):
+@pytest.mark.parametrize('name, seed, sensor, but_for', [
+    ('realtime', 2, 'structured-light', 0), ('realtime', 3, 'tof', 0.005),
+    ('stereo', 0, 'stereo', 0), ('paper', 1, 'stereo', 0)])
+def test_variants_agree_on_a_moving_camera_in_clutter(name, seed, sensor, but_for):
     """
-    Of a camera whose motion is estimated.
+    Of a camera whose motion is estimated, on all pixels where none is flipped.
 
     The second frame has rounding that the motion, the noise learned and the fusion pass on.
     """
@@ -101,7 +104,7 @@ def test_variants_agree_on_a_moving_camera_in_clutter(name, seed, sensor):
                 for backend in ('fused', 'torch')]
     for frame in frames:
         fused, plain = (refiner.refine(frame) for refiner in refiners)
-        check_agreement(fused, plain)
+        check_agreement(fused, plain, but_for)
     assert (fused.history > 0.8) == preset(name).temporal.enabled
 
 
